@@ -1,0 +1,1 @@
+"""A workshop lab that teaches PyTorch by breaking it."""
