@@ -1,0 +1,197 @@
+"""Watches an attempt from outside: its processes, time, memory, and whether it hangs."""
+
+from pathlib import Path
+
+from gpulab.observe import waits
+from gpulab.observe.gpu import Gpu, uses_gpu
+from gpulab.observe.hang import Finding, Recogniser, threads_now
+from gpulab.observe.memory import MemorySeries
+from gpulab.observe.model import Evidence, Hang, MemorySample, ProcessRecord, WaitingProcess
+from gpulab.observe.proc import Denied, memory_of, read_stat, transfer_of
+from gpulab.observe.stacks import StacksUnavailableError, take_stacks
+from gpulab.observe.tree import Member, Tree, end_tree
+
+THOROUGH_EVERY = 0.2
+SHARE_FOR_MEMORY = 0.05  # of the time, at most, for reading the memory of large processes
+STACKS_AT_MOST = 8
+LOADER_POLLS = "_try_get_data"  # the loader's own wait for a worker: with a time-out, but endless
+
+
+class Observer:
+    """The observers of one attempt.
+
+    `pid` is the root of the attempt's tree of processes, started in a session of its own; `folder`
+    the work folder, whose lines are shown first. Call `look` about every 50 ms from one thread.
+    """
+
+    def __init__(self, pid: int, folder: Path, *, gpu: Gpu | None = None) -> None:
+        self.hang: Hang | None = None
+        self._folder = folder.resolve()
+        self._gpu = gpu
+        self._tree = Tree(pid)
+        self._recogniser = Recogniser(self._tree)
+        self._memory = MemorySeries()
+        self._missing: dict[str, None] = {}
+        self._next_thorough = self._next_memory = 0.0
+        if gpu and gpu.absent:
+            self._missing[f"GPU: {gpu.absent}"] = None
+
+    def look(self, output_bytes: int) -> None:
+        """Take one sample; `output_bytes` counts what the attempt has written so far.
+
+        Costs about a millisecond for a small tree, longer once, when a hang is recognised: then
+        the stacks are taken.
+        """
+        at = self._tree.clock()
+        thorough = at >= self._next_thorough
+        self._tree.look(at, thorough=thorough)
+        self._count_transfers()
+        gpu_busy = False
+        if thorough:
+            self._next_thorough = at + THOROUGH_EVERY
+            self._check_rights()
+            gpu_busy = self._gpu_is_busy()
+        if at >= self._next_memory:
+            self._sample_memory(at)
+            cost = self._tree.clock() - at
+            self._next_memory = at + max(THOROUGH_EVERY, cost / SHARE_FOR_MEMORY)
+        if self.hang is None:
+            finding = self._recogniser.look(at, output_bytes, gpu_busy=gpu_busy)
+            self.hang = self._report(finding, at) if finding else None
+
+    @property
+    def latest(self) -> MemorySample | None:
+        """The newest memory sample."""
+        return self._memory.latest
+
+    def live(self) -> set[int]:
+        """Ids of the processes alive now, orphans included."""
+        self._tree.look(self._tree.clock(), thorough=True)
+        return set(self._tree.alive)
+
+    def evidence(self) -> Evidence:
+        """All that was seen so far."""
+        root = next((m for m in self._tree.members if m.pid == self._tree.root), None)
+        ended = root.ended if root else None
+        return Evidence(
+            wall=self._tree.clock() if ended is None else ended,
+            cpu=self._tree.cpu(),
+            memory=self._memory.samples,
+            processes=tuple(_record(member) for member in self._tree.members),
+            missing=tuple(self._missing),
+        )
+
+    def end_everything(self) -> None:
+        """See `end_everything`, the function."""
+        end_tree(self._tree)
+
+    def _report(self, finding: Finding, at: float) -> Hang | None:
+        """The hang with the stacks, None where the stacks show that the parent will give up."""
+        members = (finding.stuck + finding.parents)[:STACKS_AT_MOST]
+        waiting = tuple(self._describe(member) for member in members)
+        if finding.gives_up and not _loader_polls(waiting):
+            self._recogniser.doubt(at)
+            return None
+        return Hang(finding.kind, at, finding.last_sign_of_life, waiting)
+
+    def _describe(self, member: Member) -> WaitingProcess:
+        try:
+            stacks = take_stacks(member.pid, self._folder)
+        except StacksUnavailableError as error:
+            self._missing[str(error)] = None
+            stacks = ()
+        return WaitingProcess(member.pid, member.role, stacks, _waits_for(member.pid))
+
+    def _count_transfers(self) -> None:
+        for member in self._tree.alive.values():
+            moved = transfer_of(member.pid)
+            if isinstance(moved, Denied):
+                self._missing["bytes read and written: no right to read them"] = None
+            elif moved:
+                member.read, member.written = moved
+
+    def _check_rights(self) -> None:
+        main = self._tree.main
+        if main and main.stat.state == "S":  # of a running process the kernel shows no call
+            obstacle = waits.obstacle(main.pid)
+            now = read_stat(f"/proc/{main.pid}")
+            if obstacle and now and now.state == "S":
+                self._missing[obstacle] = None
+
+    def _sample_memory(self, at: float) -> None:
+        private = resident = 0
+        for member in self._tree.alive.values():
+            memory = memory_of(member.pid)
+            if memory is None:
+                continue
+            if not memory.exact:
+                self._missing["private memory: estimated, no right to read it exactly"] = None
+            member.peak_private = max(member.peak_private, memory.private)
+            private += memory.private
+            resident += memory.resident
+        self._memory.add(MemorySample(at, private, resident, self._gpu_memory()))
+
+    def _gpu_memory(self) -> int | None:
+        if self._gpu is None or self._gpu.absent:
+            return None
+        by_process = self._gpu.memory()
+        total = 0
+        for pid in self._tree.alive:
+            if by_process is not None and pid in by_process:
+                used = by_process[pid]
+            else:
+                used = None if uses_gpu(pid) else 0
+            if used is None:
+                self._missing["GPU memory by process: the driver does not tell it here"] = None
+                return None
+            total += used
+        return total
+
+    def _gpu_is_busy(self) -> bool:
+        if self._gpu is None or self._gpu.absent:
+            return False
+        busy = self._gpu.busy(self._tree.alive)
+        if busy is None:
+            self._missing["GPU utilisation by process: the driver does not tell it here"] = None
+        return bool(busy)
+
+
+def end_everything(observer: Observer) -> None:
+    """Kill the whole tree, orphans included, and wait until none of it lives.
+
+    A process that is not of the tree is never touched. TimeoutError where one does not end.
+    """
+    observer.end_everything()
+
+
+def _loader_polls(waiting: tuple[WaitingProcess, ...]) -> bool:
+    return any(
+        frame.function.endswith(LOADER_POLLS)
+        for process in waiting
+        for thread in process.threads
+        for frame in thread.frames
+    )
+
+
+def _waits_for(pid: int) -> str:
+    """What the process as a whole waits for: the first wait that is not for its own threads."""
+    found = [thread.wait for thread in threads_now(pid) if thread.wait]
+    outward = [wait for wait in found if wait.kind != "private lock"]
+    first = next(iter(outward + found), waits.UNKNOWN)
+    return waits.in_words(pid, first)
+
+
+def _record(member: Member) -> ProcessRecord:
+    return ProcessRecord(
+        pid=member.pid,
+        parent=member.parent,
+        role=member.role,
+        command=member.command,
+        name=member.stat.name,
+        started=member.started,
+        ended=member.ended,
+        cpu=member.stat.cpu,
+        read=member.read,
+        written=member.written,
+        peak_private=member.peak_private,
+    )
