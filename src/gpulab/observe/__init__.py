@@ -10,8 +10,8 @@ from gpulab.observe.model import (
     ThreadStack,
     WaitingProcess,
 )
-from gpulab.observe.orphans import end_orphans
 from gpulab.observe.observer import Observer, end_everything
+from gpulab.observe.orphans import end_orphans
 from gpulab.observe.tree import become_subreaper, keep_apart
 
 __all__ = [

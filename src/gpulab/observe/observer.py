@@ -5,14 +5,13 @@ from pathlib import Path
 from gpulab.observe import waits
 from gpulab.observe.gpu import Gpu, uses_gpu
 from gpulab.observe.hang import Finding, Recogniser, threads_now
-from gpulab.observe.memory import MemorySeries
+from gpulab.observe.memory import MemorySeries, TreeMemory
 from gpulab.observe.model import Evidence, Hang, MemorySample, ProcessRecord, WaitingProcess
-from gpulab.observe.proc import Denied, memory_of, read_stat, transfer_of
+from gpulab.observe.proc import Denied, read_stat, transfer_of
 from gpulab.observe.stacks import StacksUnavailableError, take_stacks
 from gpulab.observe.tree import Member, Tree, end_tree
 
 THOROUGH_EVERY = 0.2
-SHARE_FOR_MEMORY = 0.05  # of the time, at most, for reading the memory of large processes
 STACKS_AT_MOST = 8
 LOADER_POLLS = "_try_get_data"  # the loader's own wait for a worker: with a time-out, but endless
 
@@ -30,9 +29,11 @@ class Observer:
         self._gpu = gpu
         self._tree = Tree(pid)
         self._recogniser = Recogniser(self._tree)
-        self._memory = MemorySeries()
+        self._memory = TreeMemory()
+        self._series = MemorySeries()
         self._missing: dict[str, None] = {}
-        self._next_thorough = self._next_memory = 0.0
+        self._next_thorough = 0.0
+        self._gpu_bytes: int | None = None
         if gpu and gpu.absent:
             self._missing[f"GPU: {gpu.absent}"] = None
 
@@ -51,18 +52,15 @@ class Observer:
             self._next_thorough = at + THOROUGH_EVERY
             self._check_rights()
             gpu_busy = self._gpu_is_busy()
-        if at >= self._next_memory:
-            self._sample_memory(at)
-            cost = self._tree.clock() - at
-            self._next_memory = at + max(THOROUGH_EVERY, cost / SHARE_FOR_MEMORY)
+        self._sample_memory(at, thorough=thorough)
         if self.hang is None:
             finding = self._recogniser.look(at, output_bytes, gpu_busy=gpu_busy)
             self.hang = self._report(finding, at) if finding else None
 
     @property
     def latest(self) -> MemorySample | None:
-        """The newest memory sample."""
-        return self._memory.latest
+        """The newest sample of memory."""
+        return self._series.latest
 
     def live(self) -> set[int]:
         """Ids of the processes alive now, orphans included."""
@@ -76,7 +74,7 @@ class Observer:
         return Evidence(
             wall=self._tree.clock() if ended is None else ended,
             cpu=self._tree.cpu(),
-            memory=self._memory.samples,
+            memory=self._series.samples,
             processes=tuple(_record(member) for member in self._tree.members),
             missing=tuple(self._missing),
         )
@@ -118,18 +116,13 @@ class Observer:
             if obstacle and now and now.state == "S":
                 self._missing[obstacle] = None
 
-    def _sample_memory(self, at: float) -> None:
-        private = resident = 0
-        for member in self._tree.alive.values():
-            memory = memory_of(member.pid)
-            if memory is None:
-                continue
-            if not memory.exact:
-                self._missing["private memory: estimated, no right to read it exactly"] = None
-            member.peak_private = max(member.peak_private, memory.private)
-            private += memory.private
-            resident += memory.resident
-        self._memory.add(MemorySample(at, private, resident, self._gpu_memory()))
+    def _sample_memory(self, at: float, *, thorough: bool) -> None:
+        private, resident = self._memory.sample(at, self._tree.alive.values())
+        if not self._memory.exact:
+            self._missing["private memory: estimated, no right to read it exactly"] = None
+        if thorough:
+            self._gpu_bytes = self._gpu_memory()
+        self._series.add(MemorySample(at, private, resident, self._gpu_bytes))
 
     def _gpu_memory(self) -> int | None:
         if self._gpu is None or self._gpu.absent:

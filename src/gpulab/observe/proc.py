@@ -10,6 +10,7 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 KIB = 1024
 CHUNK = 65536
+PRIVATE = ("Private_Clean:", "Private_Dirty:")
 
 # Signals that programs use to wake themselves or each other: USR1, USR2, ALRM, VTALRM, PROF, IO.
 WAKING_SIGNALS = (10, 12, 14, 26, 27, 29)
@@ -34,6 +35,7 @@ class Stat:
     session: int
     cpu: float
     waited_cpu: float  # of children that ended and were reaped
+    faults: int  # pages that it was given or that it copied
     threads: int
     started: int  # ticks since boot; with the pid it names a process for good
 
@@ -41,15 +43,6 @@ class Stat:
     def alive(self) -> bool:
         """A zombie counts as alive while other threads of it still run."""
         return self.state not in "ZX" or self.threads > 1
-
-
-@dataclass(frozen=True)
-class Memory:
-    """Bytes; `exact` is False where only an upper estimate of `private` was to be had."""
-
-    private: int
-    resident: int
-    exact: bool
 
 
 def read(path: str) -> str | Denied | None:
@@ -91,6 +84,7 @@ def read_stat(path: str) -> Stat | None:
         session=int(field[3]),
         cpu=(ticks[0] + ticks[1]) / TICKS_PER_SECOND,
         waited_cpu=(ticks[2] + ticks[3]) / TICKS_PER_SECOND,
+        faults=int(field[7]),
         threads=int(field[17]),
         started=int(field[19]),
     )
@@ -119,18 +113,22 @@ def transfer_of(pid: int) -> tuple[int, int] | Denied | None:
     return int(values["rchar"]), int(values["wchar"])
 
 
-def memory_of(pid: int) -> Memory | None:
-    """Private and resident memory; without the right to read the exact figures, an estimate."""
+def private_memory_of(pid: int) -> int | Denied | None:
+    """Bytes that no other process shares. The kernel walks all pages for it: milliseconds."""
     text = read(f"/proc/{pid}/smaps_rollup")
-    if isinstance(text, str) and text:
-        kib = {line.split(":")[0]: line.split()[1] for line in text.splitlines()[1:]}
-        private = int(kib["Private_Clean"]) + int(kib["Private_Dirty"])
-        return Memory(private * KIB, int(kib["Rss"]) * KIB, exact=True)
+    if not isinstance(text, str):
+        return text if _kernel_tells_private_memory() else DENIED
+    lines = [line.split() for line in text.splitlines()]
+    return sum(int(words[1]) for words in lines if words[0] in PRIVATE) * KIB
+
+
+def pages_of(pid: int) -> tuple[int, int] | None:
+    """Anonymous and resident bytes, at no cost; a page shared with a forked child is counted."""
     text = read(f"/proc/{pid}/statm")
     if not isinstance(text, str):
         return None
     resident, shared = (int(pages) * PAGE for pages in text.split()[1:3])
-    return Memory(resident - shared, resident, exact=resident == 0)
+    return resident - shared, resident
 
 
 def can_be_woken_by_signal(pid: int) -> bool:
@@ -164,6 +162,11 @@ def child_finder(*, every_thread: bool) -> Callable[[int], list[int]]:
         if entry.name.isdigit() and (stat := read_stat(f"/proc/{entry.name}")):
             children[stat.parent].append(stat.pid)
     return lambda pid: children.get(pid, [])
+
+
+@cache
+def _kernel_tells_private_memory() -> bool:
+    return isinstance(read("/proc/self/smaps_rollup"), str)
 
 
 @cache

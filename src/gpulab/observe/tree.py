@@ -45,7 +45,7 @@ def keep_apart(pid: int) -> None:
     _ours.add(pid)
 
 
-@dataclass
+@dataclass(eq=False)
 class Member:
     """A process of the tree, as last seen."""
 
@@ -79,6 +79,7 @@ class Tree:
         self.changes = 0  # births, deaths and processes that became another program
         self.members: list[Member] = []
         self.alive: dict[int, Member] = {}
+        self._latest: dict[int, Member] = {}  # by process id, the dead included
         self._buried: set[tuple[int, int]] = set()
         stat = read_stat(f"/proc/{root}")
         self._born = stat.started if stat else 0
@@ -169,7 +170,7 @@ class Tree:
         previous = self.alive.get(stat.pid)
         if previous:  # the number was given to a new process since the last look
             self._end(previous, at)
-        self.alive[stat.pid] = member
+        self.alive[stat.pid] = self._latest[stat.pid] = member
         self.changes += 1
 
     def _bury(self, living: dict[int, int], at: float) -> None:
@@ -189,7 +190,7 @@ class Tree:
     def _role(self, member: Member) -> Role:
         if _is_wrapper(member):
             return "helper"
-        parent = self.alive.get(member.parent)
+        parent = self._latest.get(member.parent)
         if self.main is None and (member.pid == self.root or (parent and _is_wrapper(parent))):
             self.main = member
         if member is self.main:
