@@ -1,1 +1,18 @@
-"""TODO"""
+"""Attempts: an attendee's code run once, in a process of its own, watched from outside."""
+
+from gpulab.attempts.attempt import Attempt, Ended, Limits, Line
+from gpulab.attempts.job import Call, Job
+from gpulab.attempts.runner import run
+from gpulab.attempts.snapshot import Snapshot, take_snapshot
+
+__all__ = [
+    "Attempt",
+    "Call",
+    "Ended",
+    "Job",
+    "Limits",
+    "Line",
+    "Snapshot",
+    "run",
+    "take_snapshot",
+]

@@ -1,0 +1,232 @@
+"""Start an attempt, watch it from outside, end everything that it started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+
+from gpulab.attempts import messages
+from gpulab.attempts.answer import AnswerPipe
+from gpulab.attempts.attempt import Attempt, Ended, Line
+from gpulab.attempts.job import CHILD, Job
+from gpulab.model import Device, LabError
+from gpulab.observe import Gpu, Observer, become_subreaper, end_everything
+
+LOOK_EVERY = 0.05  # seconds between two looks at the process tree
+FILE_BYTES = 4 << 30  # the largest file that an attempt may write
+
+Listener = Callable[[Line | Observer], None]
+
+
+def run(job: Job, listener: Listener | None = None, stop: threading.Event | None = None) -> Attempt:
+    """Make the attempt and return what was seen of it.
+
+    Args:
+        job: what to do.
+        listener: told every line of output as it comes, and the observer after each look.
+        stop: set by another thread to end the attempt early.
+
+    Raises:
+        LabError: the attempt could not be started.
+        InterruptedError: `stop` was set.
+    """
+    become_subreaper()
+    watch = _Watch(job, listener or (lambda _: None))
+    try:
+        watch.until_ended(stop or threading.Event())
+        return watch.attempt()
+    finally:
+        watch.close()
+
+
+class _Watch:
+    def __init__(self, job: Job, listener: Listener) -> None:
+        self.job, self.listener = job, listener
+        self.ended: Ended | None = None
+        self.lines: list[Line] = []
+        self.answer = AnswerPipe()
+        self.output_bytes = 0
+        self.left_running = 0
+        self.selector = selectors.DefaultSelector()
+        self.started = time.monotonic()
+        self.process, answer_fd = _launch(job)
+        gpu = Gpu() if job.device is Device.CUDA else None
+        self.observer = Observer(self.process.pid, job.folder, gpu=gpu)
+        self.pidfd = os.pidfd_open(self.process.pid)
+        self.selector.register(self.pidfd, selectors.EVENT_READ, None)
+        for name in ("stdout", "stderr"):
+            fd = os.dup(getattr(self.process, name).fileno())
+            self._read_from(fd, _Lines(name, self._take_line))
+        if answer_fd is not None:
+            self._read_from(answer_fd, self.answer)
+
+    def _read_from(self, fd: int, reader: _Lines | AnswerPipe) -> None:
+        os.set_blocking(fd, False)
+        self.selector.register(fd, selectors.EVENT_READ, reader)
+
+    @property
+    def now(self) -> float:
+        return time.monotonic() - self.started
+
+    def until_ended(self, stop: threading.Event) -> None:
+        next_look = 0.0
+        while self.ended is None:
+            if stop.is_set():
+                raise InterruptedError("the attempt was stopped")
+            for key, _ in self.selector.select(max(0.0, next_look - self.now)):
+                if key.fd == self.pidfd:
+                    self.ended = Ended.EXIT
+                else:
+                    self._drain(key)
+            if self.now >= next_look and self.ended is None:
+                self._look()
+                next_look = self.now + LOOK_EVERY
+        self.observer.look(self.output_bytes)
+        self.left_running = len(self.observer.live() - {self.process.pid})
+        self._drain_all()
+
+    def _look(self) -> None:
+        self.observer.look(self.output_bytes)
+        self.listener(self.observer)
+        limits = self.job.limits
+        if self.observer.hang is not None:
+            self.ended = Ended.HANG
+        elif self._over_memory():
+            self.ended = Ended.MEMORY
+        elif self.output_bytes > limits.output_bytes or self.answer.size > limits.answer_bytes:
+            self.ended = Ended.FLOOD
+        elif self.now > limits.seconds:
+            self.ended = Ended.TIME_OUT
+
+    def _over_memory(self) -> bool:
+        limit, latest = self.job.limits.memory, self.observer.latest
+        return limit is not None and latest is not None and latest.private > limit
+
+    def _drain(self, key: selectors.SelectorKey) -> bool:
+        """Read what is there; False when nothing more will come for now."""
+        try:
+            data = os.read(key.fd, 1 << 16)
+        except BlockingIOError:
+            return False
+        if not data:
+            self.selector.unregister(key.fd)
+            os.close(key.fd)
+            return False
+        if isinstance(key.data, _Lines):
+            self.output_bytes += len(data)
+            if self.output_bytes <= self.job.limits.output_bytes:
+                key.data.feed(data, self.now)
+        else:
+            self.answer.feed(data, self.now)
+        return self.answer.size <= self.job.limits.answer_bytes
+
+    def _drain_all(self) -> None:
+        for key in list(self.selector.get_map().values()):
+            # A process left behind may write for ever: its pipes get a second, no more.
+            deadline = self.now + 1.0
+            while key.fd != self.pidfd and self.now < deadline and self._drain(key):
+                pass
+            if isinstance(key.data, _Lines):
+                key.data.flush(self.now)
+
+    def _take_line(self, line: Line) -> None:
+        self.lines.append(line)
+        self.listener(line)
+
+    def attempt(self) -> Attempt:
+        if self.ended is None:
+            raise RuntimeError("asked for the result of an attempt that has not ended")
+        exit_code = self.process.wait() if self.ended is Ended.EXIT else None
+        return Attempt(
+            ended=self.ended,
+            exit_code=exit_code,
+            lines=tuple(self.lines),
+            evidence=self.observer.evidence(),
+            hang=self.observer.hang,
+            left_running=self.left_running,
+            **self.answer.read(),
+        )
+
+    def close(self) -> None:
+        """End the whole tree, reap it, close every pipe. Safe to call at any moment."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        end_everything(self.observer)
+        self.process.wait()
+        for key in list(self.selector.get_map().values()):
+            os.close(key.fd)
+        self.selector.close()
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+class _Lines:
+    """Cuts a stream of bytes into lines."""
+
+    def __init__(self, stream: str, take: Callable[[Line], None]) -> None:
+        self.stream, self.take = stream, take
+        self.rest = b""
+
+    def feed(self, data: bytes, at: float) -> None:
+        *whole, self.rest = (self.rest + data).split(b"\n")
+        for line in whole:
+            self.take(Line(at, self.stream, line.decode("utf-8", "replace").rstrip("\r")))
+
+    def flush(self, at: float) -> None:
+        if self.rest:
+            self.feed(b"\n", at)
+
+
+def _launch(job: Job) -> tuple[subprocess.Popen[bytes], int | None]:
+    """Start the job; returns the process and the pipe its answer comes by."""
+    with contextlib.ExitStack() as stack:
+        command, answer_fd = [str(job.python), job.script, *job.arguments], None
+        inherited: tuple[int, ...] = ()
+        if job.call is not None:
+            request = _request_file(job)
+            stack.callback(os.close, request)
+            answer_fd, write_fd = os.pipe()
+            stack.callback(os.close, write_fd)
+            command = [str(job.python), str(CHILD), str(request), str(write_fd)]
+            inherited = (request, write_fd)
+        try:
+            process = subprocess.Popen(
+                command,
+                cwd=job.folder,
+                env=job.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=inherited,
+                start_new_session=True,
+            )
+        except OSError as error:
+            if answer_fd is not None:
+                os.close(answer_fd)
+            raise LabError(f"{job.python} cannot be started ({error.strerror}).", code=4) from None
+    _limit(process.pid)
+    return process, answer_fd
+
+
+def _limit(pid: int) -> None:
+    # From outside, at once: what it starts later inherits these. Never RLIMIT_AS: CUDA reserves
+    # far more address space than it uses.
+    with contextlib.suppress(ProcessLookupError):
+        resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
+
+
+def _request_file(job: Job) -> int:
+    fd = os.memfd_create("request")
+    with os.fdopen(os.dup(fd), "wb") as file:
+        file.write(messages.pack(job.request()))
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd

@@ -1,0 +1,153 @@
+"""The `lab` fixture: attempts on demand, fresh inputs, trusted references."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpulab import attempts
+from gpulab.attempts import Attempt, Call, Job, Limits, Line
+from gpulab.catalogue import CheckFile, Exercise
+from gpulab.evidence.report import notebook
+from gpulab.evidence.require import first_frames
+from gpulab.model import Device, LabError
+from gpulab.observe import Observer
+
+CURVE_POINTS = 60
+
+Progress = Callable[[str, Line | Observer], None]
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the grader was told: which work, on what, where to put things."""
+
+    checks: CheckFile
+    submission: Path
+    trusted: Path  # the shipped folder with the reference solution laid over it
+    scratch: Path
+    python: Path
+    device: Device
+    device_bytes: int
+    seed: int
+
+
+class Lab:
+    """Makes attempts for the checks of one exercise."""
+
+    def __init__(self, order: Order, progress: Progress) -> None:
+        self._order = order
+        self._progress = progress
+        self._stop = threading.Event()
+        self._made = 0
+        self._paths = 0
+        self.rng = np.random.default_rng(order.seed)
+
+    @property
+    def device(self) -> Device:
+        """What stands behind `cuda`."""
+        return self._order.device
+
+    @property
+    def exercise(self) -> Exercise:
+        """The exercise's facts."""
+        return self._order.checks.exercise
+
+    def path(self, name: str) -> Path:
+        """A fresh folder that attempts can read and write."""
+        self._paths += 1
+        folder = self._order.scratch / f"inputs-{self._paths}" / name
+        folder.mkdir(parents=True)
+        return folder
+
+    def run(self, *arguments: str) -> Attempt:
+        """An attempt that runs the script as `python train.py arguments` does."""
+        return self._attempt("submission", arguments=arguments)
+
+    def call(self, function: str, *args: Any, **kwargs: Any) -> Attempt:
+        """An attempt that imports the script and calls one of its functions."""
+        return self._attempt("submission", call=Call(function, args, kwargs))
+
+    def probe(self, function: str, *args: Any, **kwargs: Any) -> Attempt:
+        """An attempt that calls `function(script, *args, **kwargs)` of probe.py."""
+        return self._attempt("submission", call=self._probe(function, args, kwargs))
+
+    def reference(self, function: str, *args: Any, **kwargs: Any) -> Attempt:
+        """The same probe on the hidden solution.
+
+        Raises:
+            LabError: the solution gave no answer.
+        """
+        attempt = self._attempt("trusted", call=self._probe(function, args, kwargs))
+        if not attempt.answered:
+            said = attempt.error or attempt.output("stderr")[-500:] or attempt.ended
+            raise LabError(f"the reference solution gave no answer: {said}", code=4)
+        return attempt
+
+    def both(self, function: str, *args: Any, **kwargs: Any) -> tuple[Attempt, Attempt]:
+        """The attempt and the trusted attempt on the same inputs, side by side."""
+        with ThreadPoolExecutor(1) as pool:
+            trusted = pool.submit(self.reference, function, *args, **kwargs)
+            try:
+                mine = self.probe(function, *args, **kwargs)
+            except BaseException:
+                self._stop.set()
+                raise
+            return mine, trusted.result()
+
+    def _probe(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        return Call(function, args, kwargs, probe=self._order.checks.folder / "probe.py")
+
+    def _attempt(
+        self, which: str, arguments: tuple[str, ...] = (), call: Call | None = None
+    ) -> Attempt:
+        self._made += 1
+        scratch = self._order.scratch / f"attempt-{self._made}"
+        scratch.mkdir()
+        facts = self.exercise.facts
+        job = Job(
+            folder=self._order.submission if which == "submission" else self._order.trusted,
+            script=facts.script,
+            scratch=scratch,
+            arguments=arguments,
+            call=call,
+            python=self._order.python,
+            device=self.device,
+            device_bytes=self._order.device_bytes,
+            limits=Limits(seconds=facts.seconds, memory=_bytes(facts.memory_mib)),
+        )
+        attempt = attempts.run(job, lambda seen: self._progress(which, seen), self._stop)
+        if which == "submission":
+            notebook.attempts.append(summary(attempt))
+        return attempt
+
+
+def _bytes(mib: int | None) -> int | None:
+    return None if mib is None else mib << 20
+
+
+def summary(attempt: Attempt) -> dict[str, Any]:
+    """An attempt's evidence as JSON, its memory curve thinned to CURVE_POINTS samples."""
+    evidence = attempt.evidence
+    step = max(1, len(evidence.memory) // CURVE_POINTS)
+    return {
+        "ended": attempt.ended.value,
+        "exit_code": attempt.exit_code,
+        "wall_s": round(evidence.wall, 3),
+        "cpu_s": round(evidence.cpu, 3),
+        "peak_private_bytes": max((s.private for s in evidence.memory), default=0),
+        "memory": [[round(s.at, 2), s.private, s.gpu] for s in evidence.memory[::step]],
+        "processes": [
+            {"role": p.role, "cpu_s": round(p.cpu, 2), "read_bytes": p.read}
+            for p in evidence.processes
+        ],
+        "left_running": attempt.left_running,
+        "missing_observers": list(evidence.missing),
+        "waiting": first_frames(attempt.hang) if attempt.hang else [],
+    }

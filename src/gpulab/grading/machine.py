@@ -1,0 +1,135 @@
+"""What this machine offers an attempt: a Python with torch, and something behind `cuda`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.specifiers import SpecifierSet
+
+from gpulab import stack
+from gpulab.catalogue import Exercise
+from gpulab.catalogue.exercises import DeviceNeed
+from gpulab.evidence.report import CannotDecide, Said
+from gpulab.model import Device, Hardware, LabError
+from gpulab.observe import Gpu
+from gpulab.rehearsal import launch as rehearsal
+
+# Read without importing torch, which takes seconds. Also the judge of syntax: the script's
+# Python is not the lab's.
+_LOOK = r"""
+import importlib.util, json, platform, re, sys
+found = {"python": platform.python_version(), "torch": None, "cuda": None, "syntax": None}
+spec = importlib.util.find_spec("torch")
+if spec is not None and spec.origin:
+    text = open(spec.origin.replace("__init__.py", "version.py")).read()
+    for key, name in (("torch", "__version__"), ("cuda", "cuda")):
+        match = re.search(r"^%s\b[^=]*= *'([^']*)'" % name, text, re.M)
+        found[key] = match and match.group(1)
+try:
+    compile(open(sys.argv[1], "rb").read(), sys.argv[2], "exec", dont_inherit=True)
+except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
+    where = "line %s: " % error.lineno if getattr(error, "lineno", None) else ""
+    found["syntax"] = where + (getattr(error, "msg", None) or str(error))
+print(json.dumps(found))
+"""
+
+
+@dataclass(frozen=True)
+class PythonFacts:
+    """A Python, the torch it would import, and what it says of a script's syntax."""
+
+    python: str
+    torch: str | None
+    cuda: str | None
+    syntax: str | None
+
+
+def attempt_python() -> Path:
+    """The Python that attempts run on: GPULAB_PYTHON, else this one."""
+    return Path(os.environ.get("GPULAB_PYTHON", sys.executable))
+
+
+def look_at_python(python: Path, script: Path) -> PythonFacts:
+    """Ask `python` for its version, its torch and the syntax of `script`.
+
+    Raises:
+        LabError: it cannot be started.
+    """
+    try:
+        done = subprocess.run(
+            [python, "-c", _LOOK, script, script.name],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            cwd="/",
+            env={
+                name: value for name, value in os.environ.items() if not name.startswith("PYTHON")
+            },
+        )
+        return PythonFacts(**json.loads(done.stdout))
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LabError(f"{python} cannot be started ({error}); correct GPULAB_PYTHON.") from None
+    except ValueError:
+        said = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+        raise LabError(
+            f"{python} is no usable Python ({said[0]}); correct GPULAB_PYTHON."
+        ) from None
+
+
+def choose_device(exercise: Exercise, wanted: Device | None, python: Path, gpu: Gpu) -> Device:
+    """What stands behind `cuda` for this exercise on this machine.
+
+    Raises:
+        CannotDecide: nothing here can show the exercise.
+    """
+    need = exercise.facts.needs.device
+    if wanted is Device.CUDA and gpu.absent:
+        raise CannotDecide(Said("no_gpu"))
+    if wanted is Device.CPU and need is not DeviceNeed.ANY:
+        raise CannotDecide(Said("needs_cuda"))
+    if need is DeviceNeed.GPU and (wanted is Device.REHEARSAL or gpu.absent):
+        raise CannotDecide(Said("needs_gpu"))
+    if wanted is None and not gpu.absent:
+        wanted = Device.CUDA
+    if wanted is None and need is DeviceNeed.ANY:
+        wanted = Device.CPU
+    if wanted in (None, Device.REHEARSAL):
+        why = rehearsal.availability(python)
+        if why is not None:
+            raise CannotDecide(Said("no_rehearsal", {"why": why}))
+    return wanted or Device.REHEARSAL
+
+
+def check_torch(exercise: Exercise, python: Path, facts: PythonFacts) -> None:
+    """Refuse a Python without torch, or with one that the exercise does not support.
+
+    Raises:
+        CannotDecide: it is such a Python.
+    """
+    if facts.torch is None:
+        raise CannotDecide(Said("no_torch", {"python": python}))
+    wanted = SpecifierSet(exercise.facts.needs.torch, prereleases=True)
+    if facts.torch.partition("+")[0] not in wanted:
+        values = {"wanted": wanted, "python": python, "found": facts.torch}
+        raise CannotDecide(Said("torch_range", values))
+
+
+def hardware(root: Path, device: Device, facts: PythonFacts, gpu: Gpu) -> Hardware:
+    """What a verdict is reached on, compared with the machine's stack (GPULAB_STACK)."""
+    with_gpu = device is Device.CUDA
+    found = Hardware(
+        device=device,
+        python=facts.python,
+        torch=facts.torch or "none",
+        cuda=facts.cuda,
+        gpu=gpu.devices[0].name if with_gpu else None,
+        driver=gpu.driver if with_gpu else None,
+    )
+    name = os.environ.get("GPULAB_STACK", "current" if facts.cuda else "cpu")
+    return Hardware(**{**found.__dict__, "stack": stack.compare(root, name, found)})

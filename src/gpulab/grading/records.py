@@ -1,0 +1,109 @@
+"""Verdicts and hints taken, kept in SQLite. Times are UTC."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gpulab.grading import wire
+from gpulab.model import Grade, LabError, Verdict
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS grades (
+    id INTEGER PRIMARY KEY,
+    exercise TEXT NOT NULL,
+    verdict TEXT NOT NULL,
+    submission TEXT NOT NULL,
+    started TEXT NOT NULL,
+    grade TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS by_exercise ON grades (exercise, id);
+CREATE TABLE IF NOT EXISTS hints (
+    exercise TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    taken TEXT NOT NULL,
+    PRIMARY KEY (exercise, number)
+) STRICT;
+"""
+
+
+class Records:
+    """One attendee's verdicts and hints."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(self.path, timeout=30)
+            try:
+                connection.executescript(_SCHEMA)
+                with connection:
+                    yield connection
+            finally:
+                connection.close()
+        except (sqlite3.Error, OSError) as error:
+            raise LabError(
+                f"The record {self.path} cannot be used ({error}); free space or move it away.",
+                code=4,
+            ) from None
+
+    def add(self, grade: Grade) -> None:
+        """Keep a grade.
+
+        Raises:
+            LabError: the record cannot be written.
+        """
+        with self._open() as connection:
+            connection.execute(
+                "INSERT INTO grades (exercise, verdict, submission, started, grade)"
+                " VALUES (?, ?, ?, ?, ?)",
+                (
+                    grade.exercise,
+                    grade.verdict.value,
+                    grade.submission,
+                    grade.started,
+                    json.dumps(wire.to_json(grade)),
+                ),
+            )
+
+    def grades(self, exercise: str | None = None) -> list[Grade]:
+        """All grades, oldest first."""
+        with self._open() as connection:
+            rows = connection.execute(
+                "SELECT grade FROM grades WHERE ?1 IS NULL OR exercise = ?1 ORDER BY id",
+                (exercise,),
+            ).fetchall()
+        return [wire.grade(json.loads(text)) for (text,) in rows]
+
+    def best(self) -> dict[str, Verdict]:
+        """By exercise: `fixed` once it has been, else the latest verdict."""
+        with self._open() as connection:
+            rows = connection.execute("SELECT exercise, verdict FROM grades ORDER BY id").fetchall()
+        best: dict[str, Verdict] = {}
+        for exercise, verdict in rows:
+            if best.get(exercise) is not Verdict.FIXED:
+                best[exercise] = Verdict(verdict)
+        return best
+
+    def take_hint(self, exercise: str, number: int) -> None:
+        """Note that a hint was shown."""
+        with self._open() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO hints VALUES (?, ?, ?)",
+                (exercise, number, datetime.now(UTC).isoformat(timespec="seconds")),
+            )
+
+    def hints(self, exercise: str) -> int:
+        """The highest hint taken; 0 for none."""
+        with self._open() as connection:
+            row = connection.execute(
+                "SELECT max(number) FROM hints WHERE exercise = ?", (exercise,)
+            ).fetchone()
+        return int(row[0] or 0)

@@ -1,0 +1,124 @@
+"""`check`, `check.all` and `check --watch`."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from invoke import Context
+from rich.markdown import Markdown
+
+from gpulab import grading
+from gpulab.catalogue import Exercise, load_checks
+from gpulab.grading import Request, wire
+from gpulab.model import Device, Grade, LabError, Verdict
+from gpulab.tasks import curve
+from gpulab.tasks.command import Bench, chosen_device, command, complain, console, print_json
+from gpulab.tasks.render import LiveCheck, verdict
+
+WATCH_EVERY = 0.5  # seconds between two looks at the work folder
+
+
+@command
+def check(
+    _: Context, exercise: str, watch: bool = False, device: str | None = None, json: bool = False
+) -> int:
+    """Judge your work. --watch judges again at each save; --device cpu, cuda or rehearsal."""
+    bench = Bench.here()
+    chosen, wanted = bench.exercise(exercise), chosen_device(device)
+    if watch:
+        return _watch(bench, chosen, wanted)
+    grade = _judge(bench, chosen, wanted, json)
+    if json:
+        print_json(wire.to_json(grade))
+    return grade.verdict.exit_code
+
+
+@command
+def check_all(_: Context, device: str | None = None, json: bool = False) -> int:
+    """Judge all your work; exit code 0 when all is fixed, 2 when anything is not."""
+    bench, wanted = Bench.here(), chosen_device(device)
+    grades = [_judge(bench, exercise, wanted, json) for exercise in bench.catalogue]
+    if json:
+        print_json([wire.to_json(grade) for grade in grades])
+    verdicts = {grade.verdict for grade in grades}
+    if Verdict.NOT_FIXED in verdicts:
+        return Verdict.NOT_FIXED.exit_code
+    return max((v.exit_code for v in verdicts), default=0)
+
+
+def _judge(bench: Bench, exercise: Exercise, device: Device | None, quiet: bool) -> Grade:
+    request = Request(bench.root, exercise, bench.work.folder(exercise), device)
+    if quiet:
+        grade = grading.check(request, _crash_only)
+    else:
+        with LiveCheck(console, bench.language) as live:
+            grade = grading.check(request, lambda event: _show(live, event))
+        _tell(bench, exercise, grade)
+    try:
+        bench.records.add(grade)
+    except LabError as error:
+        complain(f"This verdict was not recorded. {error}")
+    return grade
+
+
+def _show(live: LiveCheck, event: dict[str, Any]) -> None:
+    _crash_only(event)
+    live(event)
+    if event["event"] == "check":
+        live.judged(wire.check_result(event["result"]))
+
+
+def _crash_only(event: dict[str, Any]) -> None:
+    """Keep the account of a crashed check in a file; it holds the hidden check's source."""
+    if event["event"] == "crash":
+        with tempfile.NamedTemporaryFile("w", prefix="gpulab-check-", delete=False) as file:
+            file.write(event["text"])
+        complain(f"A check crashed; for the author: {file.name}")
+
+
+def _tell(bench: Bench, exercise: Exercise, grade: Grade) -> None:
+    if exercise.facts.memory_mib is not None:
+        _draw_memory(grade)
+    console.print(verdict(grade, bench.language), soft_wrap=True)
+    if grade.verdict is Verdict.FIXED:
+        console.print(Markdown(load_checks(bench.root, exercise).debrief(bench.language)))
+
+
+def _draw_memory(grade: Grade) -> None:
+    made = [a for c in grade.checks for a in c.evidence.get("attempts", [])]
+    if made:
+        longest = max(made, key=lambda attempt: attempt["wall_s"])
+        console.print(curve.draw(curve.samples(longest["memory"])))
+
+
+def _watch(bench: Bench, exercise: Exercise, device: Device | None) -> int:
+    folder, seen = bench.work.folder(exercise), None
+    console.print(f"Watching {folder}; Ctrl-C ends.", soft_wrap=True, markup=False)
+    while True:
+        state = _state(folder)
+        if state == seen:
+            time.sleep(WATCH_EVERY)
+            continue
+        seen = state
+        try:
+            grade = _judge(bench, exercise, device, quiet=False)
+        except LabError as error:
+            complain(str(error))
+            continue
+        if grade.verdict is Verdict.FIXED:
+            return grade.verdict.exit_code
+
+
+def _state(folder: Path) -> list[tuple[str, int, int]]:
+    found = []
+    for path in sorted(folder.rglob("*")):
+        try:
+            status = path.lstat()
+        except FileNotFoundError:
+            continue  # an editor replaces files while it saves
+        if "__pycache__" not in path.parts and not path.is_dir():
+            found.append((str(path), status.st_mtime_ns, status.st_size))
+    return found

@@ -1,0 +1,68 @@
+"""Memory over time, in the terminal and as PNG or SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.text import Text
+
+from gpulab.model import LabError
+from gpulab.observe import MemorySample
+
+WIDTH, HEIGHT = 60, 6
+BLOCKS = " ▁▂▃▄▅▆▇█"
+
+
+def draw(samples: Sequence[MemorySample]) -> Text:
+    """Private memory over time as block characters, WIDTH columns by HEIGHT rows."""
+    if not samples:
+        return Text("(no memory was measured)", style="dim")
+    end = samples[-1].at or 1.0
+    columns = [0] * WIDTH
+    for sample in samples:
+        column = min(WIDTH - 1, int(sample.at / end * WIDTH))
+        columns[column] = max(columns[column], sample.private)
+    for at in range(1, WIDTH):
+        columns[at] = columns[at] or columns[at - 1]
+    peak = max(columns) or 1
+    rows = []
+    for row in reversed(range(HEIGHT)):
+        cells = [value / peak * HEIGHT - row for value in columns]
+        rows.append("".join(BLOCKS[round(min(1.0, max(0.0, cell)) * 8)] for cell in cells))
+    rows[0] += f" {peak >> 20} MiB"
+    rows[-1] += f" {end:.0f} s"
+    return Text("\n".join(rows), style="cyan")
+
+
+def save(path: Path, curves: Mapping[str, Sequence[MemorySample]]) -> None:
+    """Write the curves to `path`, whose suffix (.png, .svg) decides the format.
+
+    Raises:
+        LabError: another suffix, no matplotlib, or a file that cannot be written.
+    """
+    if path.suffix not in {".png", ".svg"}:
+        raise LabError(f"{path} must end in .png or .svg.")
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 - an extra that not everyone has
+    except ImportError:
+        raise LabError(
+            "Plots need matplotlib; install it with `pip install -e '.[plot]'`."
+        ) from None
+    figure = Figure(figsize=(7, 3.5), layout="constrained")
+    axes = figure.subplots()
+    for name, samples in curves.items():
+        axes.plot([s.at for s in samples], [s.private / 2**20 for s in samples], label=name)
+    axes.set_xlabel("seconds")
+    axes.set_ylabel("private memory, MiB")
+    axes.set_ylim(bottom=0)
+    axes.legend()
+    try:
+        figure.savefig(path)
+    except OSError as error:
+        raise LabError(f"{path} cannot be written ({error.strerror}).") from None
+
+
+def samples(rows: Sequence[Sequence[float]]) -> list[MemorySample]:
+    """Samples from an attempt's evidence as JSON: rows of seconds, private bytes, GPU bytes."""
+    return [MemorySample(at, int(private), 0, None) for at, private, _ in rows]

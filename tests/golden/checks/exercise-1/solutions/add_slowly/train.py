@@ -1,0 +1,7 @@
+def double(values):
+    print("slow")
+    return [value + value for value in values]
+
+
+if __name__ == "__main__":
+    print("doubled", double([1, 2, 3]))

@@ -1,0 +1,6 @@
+def double(values):
+    return [2 * value for value in values]
+
+
+if __name__ == "__main__":
+    raise SystemExit(3)

@@ -1,0 +1,2 @@
+def double(values):
+    raise ValueError("no")

@@ -1,0 +1,7 @@
+def double(values):
+    return [2 * value for value in values]
+
+
+if __name__ == "__main__":
+    while True:
+        pass
