@@ -1,1 +1,1 @@
-"""The rehearsal device: scripts written for `cuda` on a machine without a GPU. A teaching aid, not a GPU."""
+"""The rehearsal device: `cuda` scripts on a machine without a GPU. A teaching aid, not a GPU."""

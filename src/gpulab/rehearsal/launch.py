@@ -1,4 +1,4 @@
-"""Grader's side of the rehearsal device: can it be used, and with which environment. Never imports torch."""
+"""The rehearsal device from the grader's side: can it be used, and how. Never imports torch."""
 
 import fcntl
 import functools
@@ -10,13 +10,13 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gpulab.rehearsal.site.gpulab_rehearsal import settings
 
 SITE = Path(__file__).parent / "site"
-"""The folder that goes first on PYTHONPATH. The stub and this folder must be readable to the attempt."""
+"""Goes first on an attempt's PYTHONPATH. The attempt must be able to read it, and the stub."""
 
 _STUB_SOURCES = Path(__file__).parent / "stub"
 _FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-shared", "-Wl,-soname,libcuda.so.1")
@@ -40,7 +40,7 @@ class RehearsalError(RuntimeError):
 
 
 def environment(capacity_bytes: int) -> dict[str, str]:
-    """Return the variables that give an attempt the device; SITE goes first on its PYTHONPATH besides.
+    """Return the variables that give an attempt the device; SITE is put on PYTHONPATH besides.
 
     Args:
         capacity_bytes: The device's memory.
@@ -52,7 +52,7 @@ def environment(capacity_bytes: int) -> dict[str, str]:
 
 
 def availability(python: Path) -> str | None:
-    """Return None when the device can be used with that Python, else one sentence: why not, what to do."""
+    """Return None if that Python can use the device, else a sentence: why not, what to do."""
     try:
         _ensure_available(python)
     except RehearsalError as error:
@@ -142,12 +142,13 @@ def _ensure_self_test(python: Path, version: str) -> None:
             f"{settings.PREFIX} its self-test fails on torch {version} ({failure}); "
             "use another torch from 2.11 to 2.14, or a GPU"
         )
-    passed.touch()
+    with suppress(OSError):  # a cache that is read-only remembers nothing
+        passed.touch()
 
 
 @functools.cache
 def _source_hash() -> str:
-    """Return what the compiled stub depends on, shortened: sources, self-test and bridge, flags, machine."""
+    """Return a hash of all that a passed self-test vouches for: stub, bridge, flags, machine."""
     digest = hashlib.sha256(" ".join([*_FLAGS, platform.machine()]).encode())
     bridge = SITE / "gpulab_rehearsal"
     for source in sorted([*_STUB_SOURCES.glob("*.[ch]"), *bridge.glob("*.py")]):
@@ -169,7 +170,15 @@ def _compile(stub: Path) -> None:
         with tempfile.TemporaryDirectory(dir=stub.parent) as folder:
             half = Path(folder) / stub.name
             sources = sorted(_STUB_SOURCES.glob("*.c"))
-            command = [compiler, *_FLAGS, *sources, "-o", half, "-ldl", "-lpthread"]
+            command: list[str | Path] = [
+                compiler,
+                *_FLAGS,
+                *sources,
+                "-o",
+                half,
+                "-ldl",
+                "-lpthread",
+            ]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 first = (done.stderr.strip().splitlines() or ["no message"])[0]
