@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import json
 import sys
 import tempfile
@@ -14,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from invoke import Exit, Task
+from invoke import Argument, Exit, Task
 from rich.console import Console
 from rich.text import Text
 
@@ -30,7 +29,7 @@ INTERRUPTED = 130
 def command(body: Callable[..., int | None]) -> Task[Callable[..., None]]:
     """An invoke task whose result is its exit code, and whose errors are one sentence each.
 
-    A parameter named `exercise` may be given by its place even where it may be left out.
+    A parameter named `exercise` is given by its place; `--all`, where there is one, replaces it.
     """
 
     @functools.wraps(body)
@@ -52,8 +51,37 @@ def command(body: Callable[..., int | None]) -> Task[Callable[..., None]]:
         if code:
             raise Exit(code=code)
 
-    names = inspect.signature(body).parameters
-    return Task(guarded, positional=[name for name in names if name == "exercise"] or None)
+    return _Task(guarded)
+
+
+class _Task(Task[Callable[..., None]]):
+    """A task whose place for an exercise may stay empty where `--all` is given."""
+
+    def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:
+        arguments = super().get_arguments(ignore_unknown_help)
+        everything = next((a for a in arguments if a.name == "all"), None)
+        if everything is None:
+            return arguments
+        rest = [argument for argument in arguments if argument.name != "exercise"]
+        return [_UnlessAll(everything), *rest]
+
+
+class _UnlessAll(Argument):
+    """The exercise; the parser asks for it unless `--all` was given."""
+
+    def __init__(self, everything: Argument) -> None:
+        super().__init__(names=("exercise",), kind=str, positional=True)
+        self._everything = everything
+
+    @property
+    def value(self) -> Any:
+        """What was given, "" in its stead with `--all`, None while it is missing."""
+        given = super().value
+        return "" if given is None and self._everything.value else given
+
+    @value.setter
+    def value(self, given: str) -> None:
+        self.set_value(given)
 
 
 def complain(sentence: str) -> None:
