@@ -35,6 +35,8 @@ def command(body: Callable[..., int | None]) -> Task[Callable[..., None]]:
     @functools.wraps(body)
     def guarded(*args: Any, **kwargs: Any) -> None:
         try:
+            if kwargs.get("exercise") in {"--help", "-h"}:  # invoke takes it for the exercise
+                raise LabError("Write `invoke --help COMMAND`: the command comes last.")
             code = body(*args, **kwargs) or 0
         except LabError as error:
             complain(str(error))
