@@ -1,0 +1,59 @@
+"""Starts processes of several kinds, prints their ids, and waits. argv[1] names the kind."""
+
+import os
+import subprocess
+import sys
+import time
+
+
+def say_and_sleep():
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+
+
+def grandchild(*, new_session):
+    """An orphan: its parent ends at once."""
+    if os.fork() == 0:
+        if new_session:
+            os.setsid()
+        if os.fork() == 0:
+            say_and_sleep()
+        os._exit(0)
+    os.wait()
+
+
+def respawn(depth):
+    """A process that starts another one and ends, again and again."""
+    while True:
+        if os.fork():
+            time.sleep(0.03)
+            os._exit(0)
+        os.setsid()
+        depth += 1
+
+
+kind = sys.argv[1]
+if kind == "orphan":
+    grandchild(new_session=False)
+elif kind == "daemon":
+    grandchild(new_session=True)
+elif kind == "deaf":
+    os.system("trap '' TERM INT HUP; sleep 60 & echo $!; wait")  # noqa: S605, S607 - a shell is meant
+elif kind == "respawn":
+    if os.fork() == 0:
+        respawn(0)
+elif kind == "program":
+    subprocess.Popen(["sleep", "60"])
+elif kind == "family":
+    for _ in range(9):
+        if os.fork() == 0:
+            say_and_sleep()
+elif kind == "spawn":
+    import multiprocessing
+
+    if __name__ == "__main__":
+        method = sys.argv[2]
+        multiprocessing.get_context(method).Process(target=say_and_sleep).start()
+if __name__ == "__main__":
+    print("READY", flush=True)
+    time.sleep(60)
