@@ -35,8 +35,7 @@ def command(body: Callable[..., int | None]) -> Task[Callable[..., None]]:
     @functools.wraps(body)
     def guarded(*args: Any, **kwargs: Any) -> None:
         try:
-            if kwargs.get("exercise") in {"--help", "-h"}:  # invoke takes it for the exercise
-                raise LabError("Write `invoke --help COMMAND`: the command comes last.")
+            _refuse_help(kwargs.get("exercise"))
             code = body(*args, **kwargs) or 0
         except LabError as error:
             complain(str(error))
@@ -54,6 +53,11 @@ def command(body: Callable[..., int | None]) -> Task[Callable[..., None]]:
             raise Exit(code=code)
 
     return _Task(guarded)
+
+
+def _refuse_help(exercise: str | None) -> None:
+    if exercise in {"--help", "-h"}:  # invoke takes it for the exercise
+        raise LabError("Write `invoke --help COMMAND`: the command comes last.")
 
 
 class _Task(Task[Callable[..., None]]):

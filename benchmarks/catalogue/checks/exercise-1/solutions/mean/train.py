@@ -1,0 +1,5 @@
+import torch
+
+
+def mean(values):
+    return torch.mean(values)
