@@ -1,0 +1,35 @@
+"""Every case of the catalogue is judged as it must be; `exercise.verify --runs 20` says more."""
+
+from pathlib import Path
+
+import pytest
+
+from gpulab.catalogue import Catalogue, load_checks
+from gpulab.catalogue.exercises import DeviceNeed
+from gpulab.grading.verify import Case, Kind, cases, prove
+from gpulab.model import Device
+
+ROOT = Path(__file__).parents[2]
+EVERYTHING = [case for e in Catalogue(ROOT) for case in cases(load_checks(ROOT, e))]
+
+
+def _on_cuda_too(case: Case) -> bool:
+    """Scripts that run on anything must show, and lose, the same on `cuda`."""
+    needs_any = case.checks.exercise.facts.needs.device is DeviceNeed.ANY
+    reference = case.name == case.checks.table.reference
+    return needs_any and (case.kind is Kind.SHIPPED or reference)
+
+
+@pytest.mark.parametrize("case", EVERYTHING, ids=lambda case: case.label)
+def test_case(case: Case) -> None:
+    crashes: list[str] = []
+    proof = prove(ROOT, case, listener=lambda event: crashes.append(event.get("text", "")))
+    assert proof.problem is None, f"{proof.problem}\nseed {proof.grade.seed}\n{crashes[-1]}"
+
+
+@pytest.mark.parametrize("case", filter(_on_cuda_too, EVERYTHING), ids=lambda case: case.label)
+def test_case_on_rehearsal(case: Case) -> None:
+    proof = prove(ROOT, case, Device.REHEARSAL)
+    assert proof.problem is None, f"{proof.problem}\nseed {proof.grade.seed}"
+    assert proof.grade.hardware is not None
+    assert proof.grade.hardware.device is Device.REHEARSAL
