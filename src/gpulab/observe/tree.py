@@ -1,6 +1,7 @@
 """Which processes belong to an attempt, and the end of all of them."""
 
 import ctypes
+import math
 import os
 import signal
 import time
@@ -82,7 +83,8 @@ class Tree:
         self._latest: dict[int, Member] = {}  # by process id, the dead included
         self._buried: set[tuple[int, int]] = set()
         stat = read_stat(f"/proc/{root}")
-        self._born = stat.started if stat else 0
+        self._born = stat.started if stat else math.inf
+        self.session = stat.session if stat else root
         self._clock_zero = time.monotonic()
         _trees.add(self)
 
@@ -152,13 +154,16 @@ class Tree:
 
     def _orphans(self, children: Children) -> set[int]:
         """Children of this process that it did not start."""
-        foreign = _ours | {tree.root for tree in _trees}
-        foreign |= {pid for tree in _trees if tree is not self for pid in tree.alive}
+        others = [tree for tree in _trees if tree is not self]
+        foreign = _ours.union([self.root], *({tree.root, *tree.alive} for tree in others))
+        sessions = {os.getsid(0), *(tree.session for tree in others)}
         found = set()
         for pid in children(os.getpid()):
             if pid in foreign or (stat := read_stat(f"/proc/{pid}")) is None:
                 continue
-            if stat.session != os.getsid(0) and stat.started >= self._born:
+            # A child of ours may have started in the same clock tick as the root, just before.
+            late_enough = stat.started > self._born or stat.session == self.session
+            if stat.session not in sessions and late_enough:
                 found.add(pid)
         return found
 
@@ -189,6 +194,8 @@ class Tree:
 
     def _role(self, member: Member) -> Role:
         if _is_wrapper(member):
+            if member is self.main:  # seen before it became the sandbox
+                self.main = None
             return "helper"
         parent = self._latest.get(member.parent)
         if self.main is None and (member.pid == self.root or (parent and _is_wrapper(parent))):

@@ -1,13 +1,15 @@
 """Starts processes of several kinds, prints their ids, and waits. argv[1] names the kind."""
 
+import ctypes
 import os
 import subprocess
 import sys
+import threading
 import time
 
 
 def say_and_sleep():
-    print(os.getpid(), flush=True)
+    os.write(1, f"{os.getpid()}\n".encode())
     time.sleep(60)
 
 
@@ -38,10 +40,16 @@ if kind == "orphan":
 elif kind == "daemon":
     grandchild(new_session=True)
 elif kind == "deaf":
-    os.system("trap '' TERM INT HUP; sleep 60 & echo $!; wait")  # noqa: S605, S607 - a shell is meant
+    os.system("trap '' TERM INT HUP; sleep 60 & echo $!; wait")  # noqa: S605 - a shell is meant
 elif kind == "respawn":
     if os.fork() == 0:
         respawn(0)
+elif kind == "headless":  # the main thread ends, another goes on: the process reads as a zombie
+    threading.Thread(target=say_and_sleep).start()
+    ctypes.CDLL(None).pthread_exit(None)
+elif kind == "sandbox":  # a shell under the name of the sandbox, with Python below it
+    shell = f"exec -a bwrap bash -c '{sys.executable} {__file__} family; true'"
+    os.execvp("bash", ["bash", "-c", shell])  # noqa: S606 - no other shell around it
 elif kind == "program":
     subprocess.Popen(["sleep", "60"])
 elif kind == "family":
