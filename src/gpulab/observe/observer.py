@@ -9,7 +9,7 @@ from gpulab.observe.memory import MemorySeries, TreeMemory
 from gpulab.observe.model import Evidence, Hang, MemorySample, ProcessRecord, WaitingProcess
 from gpulab.observe.proc import Denied, read_stat, transfer_of
 from gpulab.observe.stacks import StacksUnavailableError, take_stacks
-from gpulab.observe.tree import Member, Tree, end_tree
+from gpulab.observe.tree import SPAWNED, WORKER_NAME, Member, Tree, end_tree
 
 THOROUGH_EVERY = 0.2
 STACKS_AT_MOST = 8
@@ -71,11 +71,12 @@ class Observer:
         """All that was seen so far."""
         root = next((m for m in self._tree.members if m.pid == self._tree.root), None)
         ended = root.ended if root else None
+        named = any(member.stat.name == WORKER_NAME for member in self._tree.members)
         return Evidence(
             wall=self._tree.clock() if ended is None else ended,
             cpu=self._tree.cpu(),
             memory=self._series.samples,
-            processes=tuple(_record(member) for member in self._tree.members),
+            processes=tuple(_record(m, loader_names=named) for m in self._tree.members),
             missing=tuple(self._missing),
         )
 
@@ -174,11 +175,17 @@ def _waits_for(pid: int) -> str:
     return waits.in_words(pid, first)
 
 
-def _record(member: Member) -> ProcessRecord:
+def _record(member: Member, *, loader_names: bool) -> ProcessRecord:
+    """The record; where the loader names its workers, a forked process without the name is none.
+
+    A program that is being started looks like its parent for a moment, between fork and exec.
+    """
+    anonymous = loader_names and member.stat.name != WORKER_NAME
+    forked = member.role == "worker" and SPAWNED not in " ".join(member.command)
     return ProcessRecord(
         pid=member.pid,
         parent=member.parent,
-        role=member.role,
+        role="other" if anonymous and forked else member.role,
         command=member.command,
         name=member.stat.name,
         started=member.started,

@@ -117,6 +117,7 @@ def roles(watched):
     ("arguments", "expected"),
     [
         ("family", ["main"] + ["worker"] * 9),
+        ("named", ["main", "other", "worker"]),
         ("program", ["main", "other"]),
         ("sandbox", ["helper", "main"] + ["worker"] * 9),
         ("spawn spawn", ["helper", "main", "worker"]),

@@ -56,6 +56,11 @@ elif kind == "family":
     for _ in range(9):
         if os.fork() == 0:
             say_and_sleep()
+elif kind == "named":  # the loader's name on one child; the other is about to become a program
+    for name in (b"pt_data_worker", b"python"):
+        if os.fork() == 0:
+            ctypes.CDLL(None).prctl(15, name, 0, 0, 0)
+            say_and_sleep()
 elif kind == "spawn":
     import multiprocessing
 
