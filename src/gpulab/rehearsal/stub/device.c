@@ -15,6 +15,7 @@ static int visible = -1;   /* not known before the first use, as with a real dri
 static pid_t first_user;   /* a fork of it has no context */
 static status broken;      /* what a failed assertion leaves behind */
 static __thread status last_error;
+static __thread const char *refused;
 
 void rehearsal_set_version(int cuda_version) { version = cuda_version; }
 void rehearsal_break(status code) { broken = code; }
@@ -26,6 +27,12 @@ status fail(status code)
     if (code)
         last_error = code;
     return code;
+}
+
+status refuse(const char *what)
+{
+    refused = what;
+    return fail(NOT_SUPPORTED);
 }
 
 /* Only the first entry counts: entries after an invalid one are ignored, and there is one device. */
@@ -87,6 +94,10 @@ const char *cudaGetErrorString(status code)
     static const char *(*real)(status);
     if (code == NO_KERNEL_IMAGE) {
         snprintf(text, sizeof text, "rehearsal device: kernel %s needs a GPU", rehearsal_last_kernel());
+        return text;
+    }
+    if (code == NOT_SUPPORTED && refused) {
+        snprintf(text, sizeof text, "rehearsal device: %s needs a GPU", refused);
         return text;
     }
     if (!real)

@@ -15,7 +15,7 @@ struct kernel {
 
 enum { BUCKETS = 1 << 14 };
 static struct kernel *buckets[BUCKETS];
-static const char *last_kernel = "(none)";
+static __thread const char *last_kernel = "(none)";
 
 static struct kernel **bucket_of(const void *function) { return &buckets[((uintptr_t)function >> 4) % BUCKETS]; }
 

@@ -172,7 +172,7 @@ status cudaThreadExchangeStreamCaptureMode(int *mode)
 status cudaStreamBeginCapture(void *stream, int mode)
 {
     (void)stream, (void)mode;
-    return fail(NOT_SUPPORTED);
+    return refuse("capturing a CUDA graph");
 }
 
 /* ---- events: an identity; whatever was recorded has already happened, and when is nobody's business */
@@ -220,5 +220,5 @@ status cudaEventSynchronize(void *event)
 status cudaEventElapsedTime(float *milliseconds, void *start, void *end)
 {
     (void)milliseconds, (void)start, (void)end;
-    return fail(NOT_SUPPORTED);
+    return refuse("timing with events");
 }

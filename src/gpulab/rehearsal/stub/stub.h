@@ -26,6 +26,9 @@ enum {
 /* Remember an error for cudaGetLastError, and hand it on. */
 status fail(status code);
 
+/* Refuse something by name: NOT_SUPPORTED, whose text then is this one. `what` must be a literal. */
+status refuse(const char *what);
+
 /* SUCCESS, or why this process may not use the device: it was forked off a process that had already used it
  * (INITIALIZATION_ERROR), the device is hidden (NO_DEVICE), or a kernel's assertion failed earlier (ASSERT). */
 status device_ready(void);

@@ -178,7 +178,7 @@ class Operator:
             with contextlib.suppress(NotImplementedError):
                 return decomposition(*lent, **lent_kwargs)
         raise refusal(
-            f"aten::{self.name} has no CPU kernel for these inputs",
+            f"aten::{self.name}, which has no CPU kernel for these inputs,",
             "use another operator or dtype, or run this on a GPU",
         )
 

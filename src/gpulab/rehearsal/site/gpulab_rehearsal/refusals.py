@@ -22,7 +22,6 @@ _NO_GAUGE = "there is no GPU to measure; run this on one"
 # Functions and methods: where they are, what is refused, what to do instead.
 _REFUSED = (
     ("torch.cuda", "Event.elapsed_time", "timing with CUDA events", _WALL_CLOCK),
-    ("torch", "Event.elapsed_time", "timing with events", _WALL_CLOCK),
     ("torch.cuda", "_sleep", "torch.cuda._sleep", _WALL_CLOCK),
     ("torch.cuda.graphs", "CUDAGraph.capture_begin", "capturing a CUDA graph", _ON_A_GPU),
     ("torch.cuda.graphs", "graph.__enter__", "capturing a CUDA graph", _ON_A_GPU),
@@ -150,8 +149,17 @@ def _guard_inductor(compile_fx: ModuleType) -> None:
     """Refuse to compile for the device. The error passes through torch's compiler unchanged."""
     from torch._dynamo.exc import ShortenTraceback  # noqa: PLC0415 - slow, and imported by now
 
+    error = refusal(
+        "torch.compile with the inductor backend",
+        "compile with backend='aot_eager' or not at all, or run this on a GPU",
+    )
+
     class CompilationRefused(ShortenTraceback):  # type: ignore[misc] # torch is untyped here
         """The refusal, of a kind that torch does not wrap into another error."""
+
+        def __str__(self) -> str:
+            """Leave out the advice that torch appends."""
+            return str(error)
 
     original = compile_fx.compile_fx
 
@@ -159,10 +167,6 @@ def _guard_inductor(compile_fx: ModuleType) -> None:
     def guarded(graph: Any, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
         tensors = [*example_inputs, *graph.parameters(), *graph.buffers()]
         if any(True for _ in _cuda_tensors(tensors)):
-            error = refusal(
-                "torch.compile with the inductor backend",
-                "compile with backend='aot_eager' or not at all, or run this on a GPU",
-            )
             raise CompilationRefused(str(error), first_useful_frame=None)
         return original(graph, example_inputs, *args, **kwargs)
 

@@ -14,7 +14,7 @@ _stub: ctypes.CDLL | None = None
 
 
 def load() -> None:
-    """Load the stub with global symbols, ahead of torch's libcudart, and reserve the device's memory.
+    """Load the stub ahead of torch's libcudart, with global symbols, and reserve the memory.
 
     Raises:
         RuntimeError: A real driver is there, or the addresses for the memory are not to be had.
@@ -31,7 +31,7 @@ def load() -> None:
     capacity = int(os.environ[CAPACITY])
     if stub.rehearsal_reserve(capacity):
         raise refusal(
-            f"no addresses for {capacity} bytes of device memory", "ask for a smaller capacity"
+            f"a device with {capacity} bytes of memory", "ask for a smaller capacity"
         )
     _stub = stub
 

@@ -15,8 +15,8 @@ PREFIX = "rehearsal device:"
 
 
 def refusal(what: str, instead: str) -> RuntimeError:
-    """Return the error that refuses `what` and says what to do `instead`."""
-    return RuntimeError(f"{PREFIX} {what}; {instead}")
+    """Return the error that refuses `what`, a noun phrase, and says what to do `instead`."""
+    return RuntimeError(f"{PREFIX} {what} cannot be rehearsed; {instead}")
 
 
 def torch_complaint(version: str, cuda: str | None) -> str | None:

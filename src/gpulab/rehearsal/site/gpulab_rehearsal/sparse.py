@@ -34,6 +34,6 @@ class Refusing:
                 raise
         kind = self.key[: -len("CUDA")]
         raise refusal(
-            f"aten::{self.name} on {kind} tensors launches a kernel of its own",
+            f"aten::{self.name} on {kind} tensors, a kernel of its own,",
             "use dense tensors, or run this on a GPU",
         )
