@@ -46,16 +46,28 @@ def take_stacks(pid: int, folder: Path) -> tuple[ThreadStack, ...]:
 
 
 def _frames(calls: list[dict[str, Any]], folder: Path) -> tuple[Frame, ...]:
-    frames = [
-        Frame(call["filename"], call["line"], call["name"], _source(call["filename"], call["line"]))
-        for call in calls
-    ]
-    return tuple(sorted(frames, key=lambda frame: not Path(frame.file).is_relative_to(folder)))
+    """The calls as frames, those of the folder's own files first and named from the folder on."""
+    own, foreign = [], []
+    for call in calls:
+        file, line, function = call["filename"], call["line"], call["name"]
+        if Path(file).is_relative_to(folder):
+            name = str(Path(file).relative_to(folder))
+            own.append(Frame(name, line, function, _source(folder, name, line)))
+        else:
+            foreign.append(Frame(file, line, function, None))
+    return (*own, *foreign)
 
 
-def _source(file: str, line: int) -> str | None:
-    linecache.checkcache(file)
-    return linecache.getline(file, line).strip() or None
+def _source(folder: Path, name: str, line: int) -> str | None:
+    """The line of a file in the folder, and of no other file.
+
+    A script may give its code any file name, and put a link in its folder.
+    """
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder) or not path.is_file():
+        return None
+    linecache.checkcache(str(path))
+    return linecache.getline(str(path), line).strip() or None
 
 
 @cache

@@ -73,6 +73,21 @@ def test_own_frames_come_first_and_the_main_thread(monkeypatch, tmp_path):
     ]
 
 
+def test_no_line_of_a_file_outside_the_folder_is_read(monkeypatch, tmp_path):
+    secret = tmp_path / "test_fix.py"
+    secret.write_text("the hidden check\n")
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "link.py").symlink_to(secret)
+    claimed = [secret, folder / "link.py", folder / ".." / "test_fix.py"]
+    frames = [{"name": "f", "filename": str(file), "line": 1} for file in claimed]
+    answer = tmp_path / "answer.json"
+    answer.write_text(json.dumps([{"thread_name": "t", "os_thread_id": 7, "frames": frames}]))
+    monkeypatch.setattr(stacks, "_py_spy", lambda: program(tmp_path, f"cat {answer}"))
+    (thread,) = take_stacks(7, folder)
+    assert [frame.source for frame in thread.frames] == [None, None, None]
+
+
 def test_a_process_that_is_gone_has_no_stacks(tmp_path):
     with pytest.raises(StacksUnavailableError, match="py-spy failed"):
         take_stacks(2**22 + 1, tmp_path)
