@@ -7,7 +7,7 @@ from typing import Any
 
 from gpulab.attempts import Attempt, Ended
 from gpulab.evidence.report import CannotDecide, Said, fail
-from gpulab.observe import Frame, Hang, WaitingProcess
+from gpulab.observe import Hang, WaitingProcess
 
 REFUSAL = re.compile(r"rehearsal device: .*")
 
@@ -66,25 +66,26 @@ def _fail_hang(attempt: Attempt) -> None:
     hang = attempt.hang
     if hang is None:
         raise RuntimeError("an attempt ended by a hang has no hang")
-    waiting = [_describe(process) for process in hang.waiting]
     key = "hang" if hang.kind == "proof" else "stillness"
-    fail(key, still=round(hang.at - hang.last_sign_of_life, 1), waiting="; ".join(waiting) or "-")
+    still = round(hang.at - hang.last_sign_of_life, 1)
+    fail(key, still=still, waiting="; ".join(who_waits(hang)) or "-")
 
 
-def _describe(process: WaitingProcess) -> str:
-    frame = _own_frame(process)
-    who = f"{process.role} process {process.pid}"
-    if frame is None:
-        return f"{who} waits for {process.waits_for}"
-    source = f" `{frame.source}`" if frame.source else ""
-    return f"{who} waits at {frame.file}:{frame.line}{source} for {process.waits_for}"
+def who_waits(hang: Hang) -> list[str]:
+    """One phrase for all processes that wait in the same line for the same thing."""
+    alike: dict[tuple[str, str], list[int]] = {}
+    for process in hang.waiting:
+        alike.setdefault((process.role, _where(process)), []).append(process.pid)
+    return [
+        f"{role} process{'es' if len(pids) > 1 else ''} {', '.join(map(str, pids))} {where}"
+        for (role, where), pids in alike.items()
+    ]
 
 
-def _own_frame(process: WaitingProcess) -> Frame | None:
-    frames = [frame for thread in process.threads for frame in thread.frames[:1]]
-    return frames[0] if frames else None
-
-
-def first_frames(hang: Hang) -> list[str]:
-    """One line a waiting process, for the evidence."""
-    return [_describe(process) for process in hang.waiting]
+def _where(process: WaitingProcess) -> str:
+    """Its innermost line in the work folder, the main thread's if that has one."""
+    frames = [frame for thread in process.threads for frame in thread.frames if frame.source]
+    if not frames:
+        return f"waiting for {process.waits_for}"
+    frame = frames[0]
+    return f"at {frame.file}:{frame.line} `{frame.source}`, waiting for {process.waits_for}"
