@@ -25,6 +25,7 @@ class Limits:
 
     seconds: float = 60.0
     output_bytes: int = 4 << 20
+    lines: int = 20_000
     answer_bytes: int = 256 << 20
     memory: int | None = None
 

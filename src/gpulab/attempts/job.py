@@ -71,6 +71,7 @@ class Job:
         if self.device is Device.REHEARSAL:
             passed.pop("CUDA_VISIBLE_DEVICES", None)
             passed |= rehearsal.environment(self.device_bytes)
+            passed["PYTHONPATH"] = str(rehearsal.SITE)
         return passed
 
     def request(self) -> dict[str, Any]:

@@ -91,19 +91,28 @@ class _Watch:
         self.observer.look(self.output_bytes)
         self.left_running = len(self.observer.live() - {self.process.pid})
         self._drain_all()
+        if self.ended is Ended.EXIT and self._says_too_much():
+            self.ended = Ended.FLOOD
 
     def _look(self) -> None:
         self.observer.look(self.output_bytes)
         self.listener(self.observer)
-        limits = self.job.limits
         if self.observer.hang is not None:
             self.ended = Ended.HANG
         elif self._over_memory():
             self.ended = Ended.MEMORY
-        elif self.output_bytes > limits.output_bytes or self.answer.size > limits.answer_bytes:
+        elif self._says_too_much():
             self.ended = Ended.FLOOD
-        elif self.now > limits.seconds:
+        elif self.now > self.job.limits.seconds:
             self.ended = Ended.TIME_OUT
+
+    def _says_too_much(self) -> bool:
+        limits = self.job.limits
+        return (
+            self.output_bytes > limits.output_bytes
+            or len(self.lines) > limits.lines
+            or self.answer.size > limits.answer_bytes
+        )
 
     def _over_memory(self) -> bool:
         limit, latest = self.job.limits.memory, self.observer.latest
@@ -137,6 +146,8 @@ class _Watch:
                 key.data.flush(self.now)
 
     def _take_line(self, line: Line) -> None:
+        if len(self.lines) > self.job.limits.lines:
+            return
         self.lines.append(line)
         self.listener(line)
 
