@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import string
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -32,11 +33,11 @@ class Solution:
     remark: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WrongFix(Failure):
     """A plausible non-cure that must be refused, on `devices` only where it says so."""
 
-    about: str = ""
+    about: str
     devices: tuple[Device, ...] = ()
 
 
@@ -117,7 +118,8 @@ def load_checks(root: Path, exercise: Exercise) -> CheckFile:
     _match_variants(folder / "solutions", checks.table.solutions)
     _match_variants(folder / "wrong_fixes", checks.table.wrong_fixes)
     _resolve_names(checks)
-    checks.debrief("en")
+    for language in texts.LANGUAGES:
+        checks.debrief(language)
     return checks
 
 
@@ -147,6 +149,27 @@ def _resolve_names(checks: CheckFile) -> None:
     for name in table.titles:
         if name not in checks.titles:
             raise LabError(f"{toml}: title for {name!r}, which is no check in test_fix.py.")
-    for key, languages in (table.rationales | table.remarks | {"pitfall": table.pitfall}).items():
-        if "en" not in languages:
-            raise LabError(f"{toml}: {key!r} has no English text; add `en`.")
+    _check_texts(table, toml)
+
+
+def _check_texts(table: CheckTable, toml: Path) -> None:
+    for name, solution in table.solutions.items():
+        if solution.remark is not None and solution.remark not in table.remarks:
+            raise LabError(f"{toml}: `solutions.{name}.remark` is no key of [remarks]; add it.")
+    for name, title in table.titles.items():
+        texts.check_languages({"en": name} | title, f"{toml}: `titles.{name}`")
+    for key, said in (table.rationales | table.remarks | {"pitfall": table.pitfall}).items():
+        texts.check_languages(said, f"{toml}: {key!r}")
+    for key, said in (table.rationales | table.remarks).items():
+        for text in said.values():
+            _check_template(text, f"{toml}: {key!r}")
+
+
+def _check_template(text: str, where: str) -> None:
+    try:
+        names = [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
+    except ValueError as error:
+        raise LabError(f"{where} has a brace without its partner ({error}); mend it.") from None
+    for name in names:
+        if not name.isidentifier():
+            raise LabError(f"{where}: {{{name}}} is no name; write {{count}}, or {{{{ for a brace.")

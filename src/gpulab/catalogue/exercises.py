@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import re
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FOLDER = re.compile(r"exercise-([1-9][0-9]{0,2})")
+SCRIPT = re.compile(r"[A-Za-z_]\w*\.py")
 LAB_FILES = ("exercise.toml", "hints.md", "hints.zh.md")
 """What is in an exercise's folder and not copied to the attendee's."""
 
@@ -120,22 +122,33 @@ class Exercise:
 def _load(folder: Path, number: int) -> Exercise:
     facts = tables.read(folder / "exercise.toml", Facts)
     exercise = Exercise(number, folder, facts)
-    where = folder / "exercise.toml"
-    if "en" not in facts.title:
-        raise LabError(f"{where}: `title` has no English text; add `en`.")
+    _check_facts(facts, folder / "exercise.toml")
+    if not (folder / facts.script).is_file():
+        raise LabError(
+            f"{folder / facts.script} is missing; add it or mend `script` in exercise.toml."
+        )
+    for language in texts.LANGUAGES:
+        exercise.brief(language)
+        exercise.hints(language)
+    return exercise
+
+
+def _check_facts(facts: Facts, where: Path) -> None:
+    texts.check_languages(facts.title, f"{where}: `title`")
+    if SCRIPT.fullmatch(facts.script) is None:
+        raise LabError(f"{where}: `script` must be a plain name such as train.py.")
     if facts.level not in (1, 2, 3):
         raise LabError(f"{where}: `level` must be 1, 2 or 3, not {facts.level}.")
+    for name in ("minutes", "seconds", "memory_mib"):
+        value = getattr(facts, name)
+        if value is not None and not 0 < value < math.inf:
+            raise LabError(f"{where}: `{name}` must be more than 0, not {value}.")
     try:
         SpecifierSet(facts.needs.torch)
     except InvalidSpecifier:
         raise LabError(
             f"{where}: `needs.torch` is no version range: {facts.needs.torch!r}; write >=2.0."
         ) from None
-    if not (folder / facts.script).is_file():
-        raise LabError(f"{folder / facts.script} is missing; add it or mend `script` in {where}.")
-    exercise.brief("en")
-    exercise.hints("en")
-    return exercise
 
 
 def find_root() -> Path:
@@ -160,6 +173,11 @@ class Catalogue:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+
+    @property
+    def free_number(self) -> int:
+        """The number of the next exercise."""
+        return max(self._folders, default=0) + 1
 
     @cached_property
     def _folders(self) -> dict[int, Path]:

@@ -20,18 +20,23 @@ def scaffold(catalogue: Catalogue, title: str) -> tuple[Path, Path]:
     Raises:
         LabError: no title, or the folders cannot be made.
     """
-    title = " ".join(title.split())
+    title = " ".join("".join(c if c.isprintable() else " " for c in title).split())
     if not title:
         raise LabError("Give the exercise a title that names its symptom: --title '...'.")
-    number = max((exercise.number for exercise in catalogue), default=0) + 1
-    exercise = catalogue.root / "exercises" / f"exercise-{number}"
-    checks = catalogue.root / "checks" / f"exercise-{number}"
+    name = f"exercise-{catalogue.free_number}"
+    exercise, checks = catalogue.root / "exercises" / name, catalogue.root / "checks" / name
+    made: list[Path] = []
     try:
-        shutil.copytree(TEMPLATE / "exercise", exercise)
-        shutil.copytree(TEMPLATE / "checks", checks)
+        for source, target in ((TEMPLATE / "exercise", exercise), (TEMPLATE / "checks", checks)):
+            target.mkdir(parents=True)
+            made.append(target)
+            shutil.copytree(source, target, dirs_exist_ok=True)
         facts = exercise / "exercise.toml"
-        text = facts.read_text(encoding="utf-8").replace("TITLE", json.dumps(title))
+        text = facts.read_text("utf-8").replace("TITLE", json.dumps(title, ensure_ascii=False))
         facts.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise LabError(f"{error.filename}: {error.strerror}; mend that and try again.") from None
+        for target in made:  # both folders, or none
+            shutil.rmtree(target, ignore_errors=True)
+        where, why = error.filename or checks.parent, error.strerror or error
+        raise LabError(f"{where}: {why}; mend that and try again.") from None
     return exercise, checks

@@ -6,7 +6,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from gpulab.model import LabError
+from gpulab.model import LabError, Languages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +21,19 @@ def chosen_language() -> str:
             code = re.split(r"[_.@-]", value.lower())[0]
             return code if code in LANGUAGES else "en"
     return "en"
+
+
+def check_languages(said: Languages, where: str) -> None:
+    """Refuse a text without English, or in a language that the lab does not know.
+
+    Raises:
+        LabError: it begins with `where`.
+    """
+    if "en" not in said:
+        raise LabError(f"{where} has no English text; add `en`.")
+    for code in said:
+        if code not in LANGUAGES:
+            raise LabError(f"{where}: unknown language `{code}`; use {' or '.join(LANGUAGES)}.")
 
 
 def read(folder: Path, stem: str, language: str) -> str:
