@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,7 @@ from gpulab import attempts
 from gpulab.attempts import Attempt, Call, Job, Limits, Line
 from gpulab.catalogue import CheckFile, Exercise
 from gpulab.evidence.report import notebook
-from gpulab.evidence.require import first_frames
+from gpulab.evidence.require import who_waits
 from gpulab.model import Device, LabError
 from gpulab.observe import Observer
 
@@ -44,9 +45,7 @@ class Lab:
     def __init__(self, order: Order, progress: Progress) -> None:
         self._order = order
         self._progress = progress
-        self._stop = threading.Event()
-        self._made = 0
-        self._paths = 0
+        self._numbers = itertools.count(1)  # one source for both threads of `both`
         self.rng = np.random.default_rng(order.seed)
 
     @property
@@ -61,8 +60,7 @@ class Lab:
 
     def path(self, name: str) -> Path:
         """A fresh folder that attempts can read and write."""
-        self._paths += 1
-        folder = self._order.scratch / f"inputs-{self._paths}" / name
+        folder = self._order.scratch / f"inputs-{next(self._numbers)}" / name
         folder.mkdir(parents=True)
         return folder
 
@@ -84,7 +82,10 @@ class Lab:
         Raises:
             LabError: the solution gave no answer.
         """
-        attempt = self._attempt("trusted", call=self._probe(function, args, kwargs))
+        return self._reference(self._probe(function, args, kwargs))
+
+    def _reference(self, call: Call, stop: threading.Event | None = None) -> Attempt:
+        attempt = self._attempt("trusted", call=call, stop=stop)
         if not attempt.answered:
             said = attempt.error or attempt.output("stderr")[-500:] or attempt.ended
             raise LabError(f"the reference solution gave no answer: {said}", code=4)
@@ -92,12 +93,13 @@ class Lab:
 
     def both(self, function: str, *args: Any, **kwargs: Any) -> tuple[Attempt, Attempt]:
         """The attempt and the trusted attempt on the same inputs, side by side."""
+        call, stop = self._probe(function, args, kwargs), threading.Event()
         with ThreadPoolExecutor(1) as pool:
-            trusted = pool.submit(self.reference, function, *args, **kwargs)
+            trusted = pool.submit(self._reference, call, stop)
             try:
-                mine = self.probe(function, *args, **kwargs)
+                mine = self._attempt("submission", call=call)
             except BaseException:
-                self._stop.set()
+                stop.set()
                 raise
             return mine, trusted.result()
 
@@ -105,10 +107,13 @@ class Lab:
         return Call(function, args, kwargs, probe=self._order.checks.folder / "probe.py")
 
     def _attempt(
-        self, which: str, arguments: tuple[str, ...] = (), call: Call | None = None
+        self,
+        which: str,
+        arguments: tuple[str, ...] = (),
+        call: Call | None = None,
+        stop: threading.Event | None = None,
     ) -> Attempt:
-        self._made += 1
-        scratch = self._order.scratch / f"attempt-{self._made}"
+        scratch = self._order.scratch / f"attempt-{next(self._numbers)}"
         scratch.mkdir()
         facts = self.exercise.facts
         job = Job(
@@ -122,7 +127,7 @@ class Lab:
             device_bytes=self._order.device_bytes,
             limits=Limits(seconds=facts.seconds, memory=_bytes(facts.memory_mib)),
         )
-        attempt = attempts.run(job, lambda seen: self._progress(which, seen), self._stop)
+        attempt = attempts.run(job, lambda seen: self._progress(which, seen), stop)
         if which == "submission":
             notebook.attempts.append(summary(attempt))
         return attempt
@@ -149,5 +154,5 @@ def summary(attempt: Attempt) -> dict[str, Any]:
         ],
         "left_running": attempt.left_running,
         "missing_observers": list(evidence.missing),
-        "waiting": first_frames(attempt.hang) if attempt.hang else [],
+        "waiting": who_waits(attempt.hang) if attempt.hang else [],
     }

@@ -11,12 +11,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from gpulab.attempts import Snapshot, take_snapshot
 from gpulab.attempts.job import REHEARSAL_BYTES
@@ -30,6 +31,9 @@ from gpulab.model import CheckResult, Device, Grade, Hardware, LabError, Message
 from gpulab.observe import Gpu, become_subreaper, end_orphans
 
 Listener = Callable[[dict[str, Any]], None]
+
+_judges: set[int] = set()  # grading processes that live now, of every thread
+_judges_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -177,36 +181,51 @@ def _unusable(exercise: Exercise, script: Path) -> Message | None:
 
 def _ask_judge(order: dict[str, Any], scratch: Path, listener: Listener) -> list[CheckResult]:
     """Run the grading process to its end and return what it judged."""
-    path = scratch / "order.json"
+    path, log = scratch / "order.json", scratch / "judge.log"
     path.write_text(json.dumps(order), encoding="utf-8")
     become_subreaper()
-    read_fd, write_fd = os.pipe()
-    log = (scratch / "judge.log").open("wb")
-    environment = {n: v for n, v in os.environ.items() if not n.startswith("PYTEST")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "gpulab.grading.judge", str(path), str(write_fd)],
-        stdin=subprocess.PIPE,
-        stdout=log,
-        stderr=log,
-        pass_fds=(write_fd,),
-        env=environment | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        start_new_session=True,  # a Ctrl-C in the terminal reaches it through us, once
-    )
-    os.close(write_fd)
+    process, events_fd = _start_judge(path, log)
+    results, finished = [], False
     try:
-        results = [r for line in os.fdopen(read_fd, "rb") if (r := _event(line, listener))]
-        process.wait()
+        with os.fdopen(events_fd, "rb") as events:
+            for event in _events(events):
+                listener(event)
+                finished = event["event"] == "done"
+                if event["event"] == "check":
+                    results.append(wire.check_result(event["result"]))
     finally:
         _end(process)
-        log.close()
-    _tell_crash(scratch / "judge.log", results, listener)
+    if not finished or any(r.rationale and r.rationale.key == "crashed" for r in results):
+        # pytest's account of it: for authors, not for attendees
+        listener({"event": "crash", "text": log.read_text(encoding="utf-8", errors="replace")})
     return results
 
 
-def _event(line: bytes, listener: Listener) -> CheckResult | None:
-    event = json.loads(line)
-    listener(event)
-    return wire.check_result(event["result"]) if event["event"] == "check" else None
+def _start_judge(order: Path, log: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """Start the grading process; returns it and the pipe its events come by."""
+    read_fd, write_fd = os.pipe()
+    environment = {n: v for n, v in os.environ.items() if not n.startswith("PYTEST")}
+    # -P: the folder it is started in may be the attendee's, whose modules it must not import.
+    command = [sys.executable, "-P", "-m", "gpulab.grading.judge", str(order), str(write_fd)]
+    with _judges_lock, log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            pass_fds=(write_fd,),
+            env=environment | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+            start_new_session=True,  # a Ctrl-C in the terminal reaches it through us, once
+        )
+        _judges.add(process.pid)
+    os.close(write_fd)
+    return process, read_fd
+
+
+def _events(pipe: IO[bytes]) -> Iterator[dict[str, Any]]:
+    for line in pipe:
+        if line.endswith(b"\n"):  # else the grading process was killed while it wrote
+            yield json.loads(line)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -218,11 +237,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGKILL)
         process.wait()
-    end_orphans()
-
-
-def _tell_crash(log: Path, results: list[CheckResult], listener: Listener) -> None:
-    """Where a check crashed, pass on pytest's account of it: for authors, not for attendees."""
-    crashed = any(r.rationale is not None and r.rationale.key == "crashed" for r in results)
-    if crashed or not results:
-        listener({"event": "crash", "text": log.read_text(encoding="utf-8", errors="replace")})
+    with _judges_lock:
+        _judges.discard(process.pid)
+        end_orphans(spare=_judges)

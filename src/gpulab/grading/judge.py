@@ -102,8 +102,9 @@ def main() -> int:
     """Judge and say so."""
     order_path, events_fd = Path(sys.argv[1]), int(sys.argv[2])
     sys.dont_write_bytecode = True  # nothing of ours is left in checks/
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    signal.signal(signal.SIGHUP, signal.default_int_handler)
+    # SIGINT, too: whoever started us in the background may have had it ignored.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     end_with_asker()
     events = Events(events_fd)
     status = run_checks(read_order(order_path), events)

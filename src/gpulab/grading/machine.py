@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -50,8 +51,9 @@ class PythonFacts:
 
 
 def attempt_python() -> Path:
-    """The Python that attempts run on: GPULAB_PYTHON, else this one."""
-    return Path(os.environ.get("GPULAB_PYTHON", sys.executable))
+    """The Python that attempts run on: GPULAB_PYTHON, a path or a name on PATH, else this one."""
+    wanted = os.environ.get("GPULAB_PYTHON") or sys.executable
+    return Path(shutil.which(wanted) or wanted).absolute()
 
 
 def look_at_python(python: Path, script: Path) -> PythonFacts:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from gpulab.grading import wire
 from gpulab.model import Grade, LabError, Verdict
@@ -50,7 +52,8 @@ class Records:
                 connection.close()
         except (sqlite3.Error, OSError) as error:
             raise LabError(
-                f"The record {self.path} cannot be used ({error}); free space or move it away.",
+                f"The record {self.path} cannot be used ({error}); "
+                "make its folder writable, free some space, or move it away.",
                 code=4,
             ) from None
 
@@ -73,21 +76,28 @@ class Records:
                 ),
             )
 
+    def _rows(self, query: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """What a query finds; nothing where nothing was ever recorded, and no file is made."""
+        if not os.path.lexists(self.path):
+            return []
+        with self._open() as connection:
+            return connection.execute(query, values).fetchall()
+
     def grades(self, exercise: str | None = None) -> list[Grade]:
         """All grades, oldest first."""
-        with self._open() as connection:
-            rows = connection.execute(
-                "SELECT grade FROM grades WHERE ?1 IS NULL OR exercise = ?1 ORDER BY id",
-                (exercise,),
-            ).fetchall()
+        rows = self._rows(
+            "SELECT grade FROM grades WHERE ?1 IS NULL OR exercise = ?1 ORDER BY id", (exercise,)
+        )
         return [wire.grade(json.loads(text)) for (text,) in rows]
+
+    def counts(self) -> dict[str, int]:
+        """By exercise: how often it was judged."""
+        return dict(self._rows("SELECT exercise, count(*) FROM grades GROUP BY exercise"))
 
     def best(self) -> dict[str, Verdict]:
         """By exercise: `fixed` once it has been, else the latest verdict."""
-        with self._open() as connection:
-            rows = connection.execute("SELECT exercise, verdict FROM grades ORDER BY id").fetchall()
         best: dict[str, Verdict] = {}
-        for exercise, verdict in rows:
+        for exercise, verdict in self._rows("SELECT exercise, verdict FROM grades ORDER BY id"):
             if best.get(exercise) is not Verdict.FIXED:
                 best[exercise] = Verdict(verdict)
         return best
@@ -102,8 +112,5 @@ class Records:
 
     def hints(self, exercise: str) -> int:
         """The highest hint taken; 0 for none."""
-        with self._open() as connection:
-            row = connection.execute(
-                "SELECT max(number) FROM hints WHERE exercise = ?", (exercise,)
-            ).fetchone()
-        return int(row[0] or 0)
+        rows = self._rows("SELECT max(number) FROM hints WHERE exercise = ?", (exercise,))
+        return max((number or 0 for (number,) in rows), default=0)
