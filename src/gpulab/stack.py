@@ -29,10 +29,12 @@ def load(root: Path) -> dict[str, dict[str, Any]]:
 def compare(root: Path, name: str, hardware: Hardware) -> str:
     """The stack's name where the machine has its pins, else `differs (...)`; never an error."""
     try:
-        pins = load(root)[name]
+        pins = load(root).get(name)
     except ImportError:
         return "unknown (PyYAML is not installed)"
-    except (LabError, KeyError):
+    except LabError:
+        pins = None
+    if not isinstance(pins, dict):
         return f"unknown (no stack {name!r})"
     found = {
         "driver": hardware.driver,
@@ -41,8 +43,8 @@ def compare(root: Path, name: str, hardware: Hardware) -> str:
         "torch": hardware.torch.partition("+")[0],
     }
     differing = [
-        f"{key} {found[key] or 'none'}, not {pins[key] or 'none'}"
+        f"{key} {found[key] or 'none'}, not {pins.get(key) or 'none'}"
         for key in found
-        if str(found[key] or "") != str(pins[key] or "")
+        if str(found[key] or "") != str(pins.get(key) or "")
     ]
     return f"differs ({'; '.join(differing)})" if differing else name

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 import tarfile
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,9 +39,9 @@ class Work:
             LabError: it cannot be made.
         """
         folder = self.home / exercise.name
-        if not folder.exists():
+        if not os.path.lexists(folder):
             _or_explain(lambda: _lay_out_whole(exercise, folder))
-        if not folder.is_dir():
+        if folder.is_symlink() or not folder.is_dir():
             raise LabError(f"{folder} is no folder; move it away and try again.")
         return folder
 
@@ -50,10 +52,16 @@ class Work:
             LabError: the files cannot be moved; nothing was changed.
         """
         folder = self.home / exercise.name
-        archived = None
-        if folder.exists() or folder.is_symlink():
-            archived = _or_explain(lambda: self._archive(folder))
-        self.folder(exercise)
+        if not os.path.lexists(folder):
+            self.folder(exercise)
+            return None
+        archived = _or_explain(lambda: self._archive(folder))
+        try:
+            self.folder(exercise)
+        except LabError:
+            archived.rename(folder)
+            archived.parent.rmdir()
+            raise
         return archived
 
     def _archive(self, folder: Path) -> Path:
@@ -82,25 +90,28 @@ class Work:
         """
         if not self.home.is_dir():
             raise LabError(f"There is no work in {self.home} to pack.")
-        if target.exists():
-            raise LabError(f"{target} exists already; name another file with --to.")
         _or_explain(lambda: self._write_pack(grades, target))
         return target
 
     def _write_pack(self, grades: list[dict[str, Any]], target: Path) -> None:
-        partial = target.with_name(target.name + ".part")
-        verdicts = self.home / ".lab" / "verdicts.json"
-        verdicts.parent.mkdir(parents=True, exist_ok=True)
-        verdicts.write_text(json.dumps(grades, indent=2, ensure_ascii=False), encoding="utf-8")
         try:
-            with tarfile.open(partial, "w:gz") as tar:
-                for path in sorted(self.home.iterdir()):
-                    if path.name != ".lab":
-                        tar.add(path, f"gpulab-work/{path.name}", filter=_ordinary)
-                tar.add(verdicts, "gpulab-work/verdicts.json")
-            partial.rename(target)
-        finally:
-            partial.unlink(missing_ok=True)
+            file = target.open("xb")
+        except FileExistsError:
+            raise LabError(f"{target} exists already; name another file with --to.") from None
+        try:
+            with file, tarfile.open(target, "w:gz", fileobj=file) as tar:
+                self._add_all(tar, json.dumps(grades, indent=2).encode())
+        except BaseException:
+            target.unlink()
+            raise
+
+    def _add_all(self, tar: tarfile.TarFile, verdicts: bytes) -> None:
+        for path in sorted(self.home.iterdir()):
+            if path.name != ".lab":
+                tar.add(path, f"gpulab-work/{path.name}", filter=_ordinary)
+        entry = tarfile.TarInfo("gpulab-work/verdicts.json")
+        entry.size, entry.mtime = len(verdicts), time.time()
+        tar.addfile(entry, io.BytesIO(verdicts))
 
 
 def _ordinary(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
