@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from gpulab.grading import machine, scratch_folder, wire
 from gpulab.model import LabError, Verdict, in_language
 from gpulab.observe import Gpu, Observer
 from gpulab.tasks import curve
-from gpulab.tasks.command import Bench, chosen_device, command, console, print_json
+from gpulab.tasks.command import Bench, chosen_device, command, console, print_json, say
 from gpulab.tasks.render import STYLES, plain
 
 
@@ -36,15 +35,15 @@ def list_(_: Context, set: str = "", json: bool = False) -> int:  # noqa: A002 -
         known = sorted({name for e in bench.catalogue for name in e.facts.sets})
         raise LabError(f"There is no set {set!r}; there are {', '.join(known) or 'none'}.")
     best = bench.records.best()
-    tries = Counter(grade.exercise for grade in bench.records.grades())
+    counts = bench.records.counts()
+    rows = [_row(bench, e, best.get(e.name), counts.get(e.name, 0)) for e in exercises]
     if json:
-        print_json([_row(bench, e, best.get(e.name), tries[e.name]) for e in exercises])
+        print_json(rows)
         return 0
     table = Table(box=None, pad_edge=False)
     for heading in ("exercise", "symptom", "level", "minutes", "state", "checks"):
         table.add_column(heading, no_wrap=heading != "symptom")
-    for exercise in exercises:
-        row = _row(bench, exercise, best.get(exercise.name), tries[exercise.name])
+    for row in rows:
         state = Text(row["state"], style=STYLES.get(row["state"], "dim"))
         level, minutes, checks = str(row["level"]), str(row["minutes"]), str(row["checks"])
         table.add_row(row["exercise"], row["title"], level, minutes, state, checks)
@@ -73,7 +72,7 @@ def show(_: Context, exercise: str) -> int:
     chosen = bench.exercise(exercise)
     folder = bench.work.folder(chosen)
     console.print(Markdown(chosen.brief(bench.language)))
-    console.print(f"\nYour copy: {folder / chosen.facts.script}", soft_wrap=True, markup=False)
+    say(f"Your copy: {folder / chosen.facts.script}")
     return 0
 
 
@@ -86,10 +85,10 @@ def hint(_: Context, exercise: str, again: bool = False) -> int:
     seen = bench.records.hints(chosen.name)
     if again and not seen:
         raise LabError(f"You have seen no hint yet; `invoke hint {chosen.name}` shows the first.")
-    if not again:
-        seen = min(seen + 1, len(hints))
+    first = 1
+    if not again and seen < len(hints):  # else there is no next one, and all are repeated
+        first = seen = seen + 1
         bench.records.take_hint(chosen.name, seen)
-    first = 1 if again or seen == len(hints) else seen
     for number in range(first, seen + 1):
         console.print(Markdown(f"**{number}/{len(hints)}** {hints[number - 1]}"))
     return 0
@@ -104,7 +103,7 @@ def reset(_: Context, exercise: str, json: bool = False) -> int:
     if json:
         print_json({"exercise": chosen.name, "archived": archived and str(archived)})
     elif archived:
-        console.print(f"Your files are in {archived}", soft_wrap=True, markup=False)
+        say(f"Your files are in {archived}")
     return 0
 
 
@@ -115,7 +114,7 @@ def pack(_: Context, to: str = "") -> int:
     stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
     target = Path(to) if to else Path.cwd() / f"gpulab-work-{stamp}.tar.gz"
     grades = [wire.to_json(grade) for grade in bench.records.grades()]
-    console.print(f"{bench.work.pack(grades, target)}", soft_wrap=True, markup=False)
+    say(str(bench.work.pack(grades, target)))
     return 0
 
 
@@ -127,6 +126,8 @@ def run(
     bench = Bench.here()
     chosen = bench.exercise(exercise)
     wanted = chosen_device(device)
+    if plot:
+        curve.check_target(Path(plot))
     folder = bench.work.folder(chosen)
     script = folder / chosen.facts.script
     if not script.is_file():

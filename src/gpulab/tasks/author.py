@@ -15,7 +15,7 @@ from gpulab.catalogue import load_checks
 from gpulab.catalogue.scaffold import scaffold
 from gpulab.grading.verify import Case, Proof, cases, check_strictly, prove
 from gpulab.model import Device, LabError
-from gpulab.tasks.command import Bench, chosen_device, command, complain, console, print_json
+from gpulab.tasks.command import Bench, chosen_device, command, complain, console, print_json, say
 from gpulab.tasks.render import STYLES, plain
 
 
@@ -24,8 +24,9 @@ def new(_: Context, title: str) -> int:
     """Begin an exercise: both folders, with what is still to be written marked UNFINISHED."""
     bench = Bench.here()
     exercise, checks = scaffold(bench.catalogue, title)
-    console.print(f"{exercise}\n{checks}", markup=False)
-    console.print("Next: docs/authoring.md; `invoke exercise.verify` says what is missing.")
+    for line in (str(exercise), str(checks)):
+        say(line)
+    say(f"Next: docs/authoring.md; `invoke exercise.verify {exercise.name}` says what is missing.")
     return 0
 
 

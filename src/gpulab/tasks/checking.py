@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,16 @@ from gpulab.catalogue import Exercise, load_checks
 from gpulab.grading import Request, wire
 from gpulab.model import Device, Grade, LabError, Verdict
 from gpulab.tasks import curve
-from gpulab.tasks.command import Bench, chosen_device, command, complain, console, print_json
+from gpulab.tasks.command import (
+    Bench,
+    chosen_device,
+    command,
+    complain,
+    console,
+    keep,
+    print_json,
+    say,
+)
 from gpulab.tasks.render import LiveCheck, verdict
 
 WATCH_EVERY = 0.5  # seconds between two looks at the work folder
@@ -28,6 +36,8 @@ def check(
     """Judge your work. --watch judges again at each save; --device cpu, cuda or rehearsal."""
     bench = Bench.here()
     chosen, wanted = bench.exercise(exercise), chosen_device(device)
+    if watch and json:
+        raise LabError("--watch shows verdicts as they come; leave out --json.")
     if watch:
         return _watch(bench, chosen, wanted)
     grade = _judge(bench, chosen, wanted, json)
@@ -40,9 +50,18 @@ def check(
 def check_all(_: Context, device: str | None = None, json: bool = False) -> int:
     """Judge all your work; exit code 0 when all is fixed, 2 when anything is not."""
     bench, wanted = Bench.here(), chosen_device(device)
-    grades = [_judge(bench, exercise, wanted, json) for exercise in bench.catalogue]
+    grades: list[Grade] = []
+    failures: list[LabError] = []
+    for exercise in bench.catalogue:
+        try:
+            grades.append(_judge(bench, exercise, wanted, json))
+        except LabError as error:  # the others are judged all the same
+            complain(f"{exercise.name}: {error}")
+            failures.append(error)
     if json:
         print_json([wire.to_json(grade) for grade in grades])
+    if failures:
+        return max(error.code for error in failures)
     verdicts = {grade.verdict for grade in grades}
     if Verdict.NOT_FIXED in verdicts:
         return Verdict.NOT_FIXED.exit_code
@@ -74,9 +93,7 @@ def _show(live: LiveCheck, event: dict[str, Any]) -> None:
 def _crash_only(event: dict[str, Any]) -> None:
     """Keep the account of a crashed check in a file; it holds the hidden check's source."""
     if event["event"] == "crash":
-        with tempfile.NamedTemporaryFile("w", prefix="gpulab-check-", delete=False) as file:
-            file.write(event["text"])
-        complain(f"A check crashed; for the author: {file.name}")
+        complain(f"A check crashed; for the author: {keep(event['text'], 'gpulab-check-')}")
 
 
 def _tell(bench: Bench, exercise: Exercise, grade: Grade) -> None:
@@ -96,7 +113,7 @@ def _draw_memory(grade: Grade) -> None:
 
 def _watch(bench: Bench, exercise: Exercise, device: Device | None) -> int:
     folder, seen = bench.work.folder(exercise), None
-    console.print(f"Watching {folder}; Ctrl-C ends.", soft_wrap=True, markup=False)
+    say(f"Watching {folder}; Ctrl-C ends.")
     while True:
         state = _state(folder)
         if state == seen:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import functools
+import io
 import json
+import os
 import sys
 import tempfile
 import traceback
@@ -20,8 +23,13 @@ from rich.text import Text
 from gpulab.catalogue import Catalogue, Exercise, find_root, texts
 from gpulab.grading import Records
 from gpulab.model import Device, LabError
+from gpulab.tasks.render import plain
 from gpulab.work import Work
 
+# A terminal or a pipe that cannot show a character gets an escape in its place, not an error.
+for _stream in (sys.stdout, sys.stderr):
+    if isinstance(_stream, io.TextIOWrapper):
+        _stream.reconfigure(errors="backslashreplace")
 console = Console(highlight=False)
 INTERRUPTED = 130
 
@@ -44,10 +52,11 @@ def command(body: Callable[..., int | None]) -> Task[Callable[..., None]]:
             complain("Stopped; everything that was started has been ended.")
             code = INTERRUPTED
         except BrokenPipeError:
-            sys.stderr.close()  # the reader of our output has gone; nobody to tell
+            _drop_output()  # its reader has gone; nobody to tell
             code = 0
-        except Exception:  # noqa: BLE001 - the last resort: a sentence, and the details in a file
-            complain(f"The lab itself failed; this is a bug. Details: {_keep_traceback()}")
+        except Exception as error:  # noqa: BLE001 - the last resort
+            _drop_output()
+            complain(_what_failed(error))
             code = 4
         if code:
             raise Exit(code=code)
@@ -90,26 +99,47 @@ class _UnlessAll(Argument):
         self.set_value(given)
 
 
-def complain(sentence: str) -> None:
+def _what_failed(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return f"{error.filename or 'The output'}: {error.strerror}; free some space and try again."
+    details = keep("".join(traceback.format_exception(error)), "gpulab-bug-")
+    return f"The lab itself failed; this is a bug. Details: {details}"
+
+
+def _drop_output() -> None:
+    """Send what is still unwritten nowhere; else the interpreter complains when it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def say(sentence: str) -> None:
+    """Print as it is: no markup, no emoji codes, no wrapping inside a path."""
+    console.print(Text(plain(sentence)), soft_wrap=True)
+
+
+def complain(text: str) -> None:
     """Say what is wrong, on standard error."""
-    Console(stderr=True, highlight=False).print(Text(sentence, style="bold red"), soft_wrap=True)
+    err = Console(stderr=True, highlight=False)
+    for line in text.splitlines():
+        err.print(Text(plain(line), style="bold red"), soft_wrap=True)
 
 
-def _keep_traceback() -> str:
-    details = traceback.format_exc()
+def keep(text: str, prefix: str) -> str:
+    """Keep what is too long for a sentence in a temporary file; returns where, in words."""
     try:
         with tempfile.NamedTemporaryFile(
-            "w", prefix="gpulab-bug-", suffix=".txt", delete=False
+            "w", prefix=prefix, suffix=".txt", delete=False, encoding="utf-8", errors="replace"
         ) as file:
-            file.write(details)
+            file.write(text)
             return file.name
-    except OSError:
-        return details
+    except OSError as error:
+        return f"none, no file could be written ({error.strerror})."
 
 
 def print_json(value: Any) -> None:
-    """The answer for a program."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    """The answer for a program: ASCII, whatever the locale."""
+    print(json.dumps(value, indent=2))
 
 
 def chosen_device(name: str | None) -> Device | None:

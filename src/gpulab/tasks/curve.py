@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -39,16 +40,11 @@ def save(path: Path, curves: Mapping[str, Sequence[MemorySample]]) -> None:
     """Write the curves to `path`, whose suffix (.png, .svg) decides the format.
 
     Raises:
-        LabError: another suffix, no matplotlib, or a file that cannot be written.
+        LabError: as `check_target`, or the file cannot be written.
     """
-    if path.suffix not in {".png", ".svg"}:
-        raise LabError(f"{path} must end in .png or .svg.")
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - an extra that not everyone has
-    except ImportError:
-        raise LabError(
-            "Plots need matplotlib; install it with `pip install -e '.[plot]'`."
-        ) from None
+    check_target(path)
+    from matplotlib.figure import Figure  # noqa: PLC0415 - an extra that not everyone has
+
     figure = Figure(figsize=(7, 3.5), layout="constrained")
     axes = figure.subplots()
     for name, samples in curves.items():
@@ -61,6 +57,18 @@ def save(path: Path, curves: Mapping[str, Sequence[MemorySample]]) -> None:
         figure.savefig(path)
     except OSError as error:
         raise LabError(f"{path} cannot be written ({error.strerror}).") from None
+
+
+def check_target(path: Path) -> None:
+    """Refuse what `save` cannot write, before anything has been measured for it.
+
+    Raises:
+        LabError: a suffix that is neither .png nor .svg, or no matplotlib.
+    """
+    if path.suffix.lower() not in {".png", ".svg"}:
+        raise LabError(f"{path} must end in .png or .svg.")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise LabError("Plots need matplotlib; install it with `pip install -e '.[plot]'`.")
 
 
 def samples(rows: Sequence[Sequence[float]]) -> list[MemorySample]:
