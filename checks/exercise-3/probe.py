@@ -1,4 +1,5 @@
-# ruff: noqa: ANN - plain Python 3.9, like the code it runs beside
+# Plain Python 3.9, like the code it runs beside.
+# ruff: noqa: ANN001, ANN201, ANN204
 """Checkpoints of fresh models, and what becomes of them when they are restored."""
 
 import os
