@@ -3,68 +3,70 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from gpulab.attempts import Snapshot, take_snapshot
 from gpulab.attempts.job import REHEARSAL_BYTES
 from gpulab.catalogue import CheckFile, load_checks
 from gpulab.catalogue.exercises import Exercise
 from gpulab.catalogue.variants import lay_out
-from gpulab.evidence.report import CannotDecide
-from gpulab.evidence.words import lab_message, message
-from gpulab.grading import machine, wire
-from gpulab.model import CheckResult, Device, Grade, Hardware, LabError, Message, Outcome, Verdict
-from gpulab.observe import Gpu, become_subreaper, end_orphans
-
-Listener = Callable[[dict[str, Any]], None]
-
-_judges: set[int] = set()  # grading processes that live now, of every thread
-_judges_lock = threading.Lock()
+from gpulab.evidence.words import lab_message
+from gpulab.grading.judges import Findings, Judge, Listener, Setup
+from gpulab.model import Device, Grade, LabError, Message, Outcome, Verdict
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be judged, and on what."""
+    """What is to be judged, and on what.
+
+    Attributes:
+        root: the folder with `exercises/` and `checks/`.
+        device: what stands behind `cuda`; None for a GPU where there is one, else what the
+            exercise needs.
+        device_bytes: memory of the rehearsal device.
+        isolation: the sandbox's configuration; None judges at level `local`.
+        warm: use attempts that have torch imported already, where the exercise allows it.
+    """
 
     root: Path
     exercise: Exercise
     work: Path
-    device: Device | None = None  # None: a GPU where there is one, else what the exercise needs
+    device: Device | None = None
     device_bytes: int = REHEARSAL_BYTES
     seed: int | None = None
+    isolation: Path | None = None
+    warm: bool = False
 
 
-def check(request: Request, listener: Listener = lambda _: None) -> Grade:
+def check(
+    request: Request, listener: Listener = lambda _: None, judge: Judge | None = None
+) -> Grade:
     """Judge a work folder.
 
     Args:
         request: what is to be judged.
         listener: told each event of the grading process as it comes.
+        judge: a grading process that was started for this; None starts one. It is ended.
 
     Raises:
         LabError: the work folder cannot be read, or the lab failed.
         KeyboardInterrupt: everything that was started has been ended.
     """
-    run = _Run(request)
-    with scratch_folder() as scratch:
-        try:
+    run = _Run(request, judge)
+    try:
+        with scratch_folder() as scratch:
             return run.judge(scratch, listener)
-        except CannotDecide as undecided:
-            return run.grade(Verdict.UNDECIDED, reason=message(undecided.said, {}))
+    finally:
+        run.close()
 
 
 @contextlib.contextmanager
@@ -98,13 +100,14 @@ def _remove(folder: Path) -> None:
 class _Run:
     """The state of one check run, from the snapshot to the grade."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, judge: Judge | None) -> None:
         self.request = request
+        self.asked = judge
         self.started = datetime.now(UTC)
         self.clock = time.monotonic()
         self.seed = secrets.randbits(63) if request.seed is None else request.seed
         self.submission = ""
-        self.hardware: Hardware | None = None
+        self.findings = Findings()
 
     def judge(self, scratch: Path, listener: Listener) -> Grade:
         request, exercise = self.request, self.request.exercise
@@ -113,60 +116,56 @@ class _Run:
         self.submission = snapshot.sha256
         script = snapshot.folder / exercise.facts.script
         if (reason := _unusable(exercise, script)) is not None:
-            return self.grade(Verdict.NOT_FIXED, reason=reason)
-        python, gpu = machine.attempt_python(), Gpu()
-        facts = machine.look_at_python(python, script)
-        if facts.syntax is not None:
-            reason = lab_message("syntax", script=script.name, what=facts.syntax)
-            return self.grade(Verdict.NOT_FIXED, reason=reason)
-        machine.check_torch(exercise, python, facts)
-        device = machine.choose_device(exercise, request.device, python, gpu)
-        self.hardware = machine.hardware(request.root, device, facts, gpu)
-        order = self._order(checks, snapshot, scratch, python, device)
-        return self._verdict(_ask_judge(order, scratch, listener), checks)
+            return self.grade(Verdict.NOT_FIXED, reason)
+        order = self._order(checks, snapshot, scratch)
+        if self.asked is None:
+            self.asked = Judge(Setup(request.isolation, request.warm))
+        self.findings = self.asked.ask(order, listener)
+        return self._verdict(checks)
 
-    def _order(
-        self, checks: CheckFile, snapshot: Snapshot, scratch: Path, python: Path, device: Device
-    ) -> dict[str, Any]:
-        trusted = lay_out(self.request.exercise, scratch / "trusted" / "work", checks.reference)
+    def close(self) -> None:
+        """End the grading process, asked or not."""
+        if self.asked is not None:
+            self.asked.close()
+
+    def _order(self, checks: CheckFile, snapshot: Snapshot, scratch: Path) -> dict[str, Any]:
+        request = self.request
+        trusted = lay_out(request.exercise, scratch / "trusted" / "work", checks.reference)
         return {
-            "root": str(self.request.root),
-            "exercise": self.request.exercise.name,
+            "root": str(request.root),
+            "exercise": request.exercise.name,
             "submission": str(snapshot.folder),
             "trusted": str(trusted),
             "scratch": str(scratch),
-            "python": str(python),
-            "device": device.value,
-            "device_bytes": self.request.device_bytes,
+            "device": request.device and request.device.value,
+            "device_bytes": request.device_bytes,
             "seed": self.seed,
         }
 
-    def _verdict(self, results: list[CheckResult], checks: CheckFile) -> Grade:
-        outcomes = {result.outcome for result in results}
+    def _verdict(self, checks: CheckFile) -> Grade:
+        if self.findings.verdict is not None:
+            return self.grade(self.findings.verdict, self.findings.reason)
+        outcomes = {result.outcome for result in self.findings.results}
         if Outcome.FAILED in outcomes:
-            return self.grade(Verdict.NOT_FIXED, results)
-        if {result.name for result in results} != checks.titles.keys():
-            return self.grade(Verdict.UNDECIDED, results, lab_message("judge_died"))
+            return self.grade(Verdict.NOT_FIXED)
+        if {result.name for result in self.findings.results} != checks.titles.keys():
+            return self.grade(Verdict.UNDECIDED, lab_message("judge_died"))
         if Outcome.UNDECIDED in outcomes or Outcome.PASSED not in outcomes:
-            return self.grade(Verdict.UNDECIDED, results)
-        return self.grade(Verdict.FIXED, results)
+            return self.grade(Verdict.UNDECIDED)
+        return self.grade(Verdict.FIXED)
 
-    def grade(
-        self,
-        verdict: Verdict,
-        results: list[CheckResult] | None = None,
-        reason: Message | None = None,
-    ) -> Grade:
+    def grade(self, verdict: Verdict, reason: Message | None = None) -> Grade:
         return Grade(
             exercise=self.request.exercise.name,
             verdict=verdict,
-            checks=tuple(results or ()),
-            hardware=self.hardware,
+            checks=tuple(self.findings.results),
+            hardware=self.findings.hardware,
             submission=self.submission,
             started=self.started.isoformat(timespec="seconds"),
             seconds=round(time.monotonic() - self.clock, 3),
             reason=reason,
             seed=self.seed,
+            level="isolated" if self.request.isolation else "local",
         )
 
 
@@ -177,66 +176,3 @@ def _unusable(exercise: Exercise, script: Path) -> Message | None:
     if not script.read_bytes().strip():
         return lab_message("empty", **values)
     return None
-
-
-def _ask_judge(order: dict[str, Any], scratch: Path, listener: Listener) -> list[CheckResult]:
-    """Run the grading process to its end and return what it judged."""
-    path, log = scratch / "order.json", scratch / "judge.log"
-    path.write_text(json.dumps(order), encoding="utf-8")
-    become_subreaper()
-    process, events_fd = _start_judge(path, log)
-    results, finished = [], False
-    try:
-        with os.fdopen(events_fd, "rb") as events:
-            for event in _events(events):
-                listener(event)
-                finished = event["event"] == "done"
-                if event["event"] == "check":
-                    results.append(wire.check_result(event["result"]))
-    finally:
-        _end(process)
-    if not finished or any(r.rationale and r.rationale.key == "crashed" for r in results):
-        # pytest's account of it: for authors, not for attendees
-        listener({"event": "crash", "text": log.read_text(encoding="utf-8", errors="replace")})
-    return results
-
-
-def _start_judge(order: Path, log: Path) -> tuple[subprocess.Popen[bytes], int]:
-    """Start the grading process; returns it and the pipe its events come by."""
-    read_fd, write_fd = os.pipe()
-    environment = {n: v for n, v in os.environ.items() if not n.startswith("PYTEST")}
-    # -P: the folder it is started in may be the attendee's, whose modules it must not import.
-    command = [sys.executable, "-P", "-m", "gpulab.grading.judge", str(order), str(write_fd)]
-    with _judges_lock, log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=output,
-            pass_fds=(write_fd,),
-            env=environment | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-            start_new_session=True,  # a Ctrl-C in the terminal reaches it through us, once
-        )
-        _judges.add(process.pid)
-    os.close(write_fd)
-    return process, read_fd
-
-
-def _events(pipe: IO[bytes]) -> Iterator[dict[str, Any]]:
-    for line in pipe:
-        if line.endswith(b"\n"):  # else the grading process was killed while it wrote
-            yield json.loads(line)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Close the life line, give the grading process time to end its attempts, then insist."""
-    if process.stdin is not None:
-        process.stdin.close()
-    try:
-        process.wait(10)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    with _judges_lock:
-        _judges.discard(process.pid)
-        end_orphans(spare=_judges)

@@ -1,12 +1,15 @@
 """The grading process: pytest with the hidden checks, and nothing of the attendee's.
 
-    python -m gpulab.grading.judge ORDER.json EVENTS_FD
+    python -m gpulab.grading.judge EVENTS_FD [--isolation FILE] [--warm]
 
-Standard input is a life line: when it closes, whoever asked is gone, and everything ends.
+Standard input brings the order, one line of JSON, as soon as there is one; until then everything
+is imported and made ready. It is a life line, too: when it closes, whoever asked is gone, and
+everything ends. Nothing of the exercises or their checks is read before the order comes.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -20,10 +23,12 @@ import pytest
 from gpulab.attempts import Line
 from gpulab.catalogue import Catalogue, load_checks
 from gpulab.evidence.lab import Lab, Order
-from gpulab.grading import wire
+from gpulab.evidence.report import CannotDecide
+from gpulab.evidence.words import lab_message, message
+from gpulab.grading import machine, wire
 from gpulab.grading.plugin import ChecksPlugin
-from gpulab.model import CheckResult, Device
-from gpulab.observe import Observer
+from gpulab.model import CheckResult, Device, LabError, Message, Verdict
+from gpulab.observe import Gpu, Observer
 
 
 class Events:
@@ -53,19 +58,39 @@ class Events:
         """Report a judged check."""
         self.send("check", result=wire.to_json(result))
 
+    def settled(self, verdict: Verdict, reason: Message) -> None:
+        """Report a verdict that needs no check."""
+        self.send("settled", verdict=verdict, reason=wire.to_json(reason))
 
-def read_order(path: Path) -> Order:
-    """The order as the asking side wrote it."""
-    data = json.loads(path.read_text(encoding="utf-8"))
+
+def prepare(data: dict[str, Any], python: Path, events: Events) -> Order | None:
+    """Look at the machine and the script, say what was found, and make the order complete.
+
+    None where that settles the verdict already.
+    """
     root = Path(data["root"])
     exercise = Catalogue(root).find(data["exercise"])
+    script = Path(data["submission"]) / exercise.facts.script
+    facts = machine.look_at_python(python, script)
+    if facts.syntax is not None:
+        reason = lab_message("syntax", script=script.name, what=facts.syntax)
+        events.settled(Verdict.NOT_FIXED, reason)
+        return None
+    gpu, wanted = Gpu(), data["device"] and Device(data["device"])
+    try:
+        machine.check_torch(exercise, python, facts)
+        device = machine.choose_device(exercise, wanted, python, gpu)
+    except CannotDecide as undecided:
+        events.settled(Verdict.UNDECIDED, message(undecided.said, {}))
+        return None
+    events.send("hardware", hardware=wire.to_json(machine.hardware(root, device, facts, gpu)))
     return Order(
         checks=load_checks(root, exercise),
         submission=Path(data["submission"]),
         trusted=Path(data["trusted"]),
         scratch=Path(data["scratch"]),
-        python=Path(data["python"]),
-        device=Device(data["device"]),
+        python=python,
+        device=device,
         device_bytes=data["device_bytes"],
         seed=data["seed"],
     )
@@ -87,6 +112,18 @@ def run_checks(order: Order, events: Events) -> int:
     return int(pytest.main([str(order.checks.test_file), "-q", *options, *plugins], [plugin]))
 
 
+def wait_for_order() -> dict[str, Any] | None:
+    """The order, once it is there; None when whoever started this has gone."""
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        data = os.read(0, 1 << 16)
+        if not data:
+            return None
+        line += data
+    order: dict[str, Any] = json.loads(line)
+    return order
+
+
 def end_with_asker() -> None:
     """End by SIGINT, as Ctrl-C does, once standard input closes."""
 
@@ -98,17 +135,33 @@ def end_with_asker() -> None:
     threading.Thread(target=watch, name="life line", daemon=True).start()
 
 
+def judge(data: dict[str, Any], events: Events) -> None:
+    """Judge one order and say so."""
+    try:
+        order = prepare(data, machine.attempt_python(), events)
+        status = None if order is None else run_checks(order, events)
+    except LabError as error:
+        events.send("failed", text=str(error), code=error.code)
+    else:
+        events.send("done", status=status)
+
+
 def main() -> int:
-    """Judge and say so."""
-    order_path, events_fd = Path(sys.argv[1]), int(sys.argv[2])
+    """Make ready, wait for the order, judge it."""
+    parser = argparse.ArgumentParser(prog="gpulab.grading.judge")
+    parser.add_argument("events_fd", type=int)
+    parser.add_argument("--isolation", type=Path)
+    parser.add_argument("--warm", action="store_true")
+    given = parser.parse_args()
     sys.dont_write_bytecode = True  # nothing of ours is left in checks/
     # SIGINT, too: whoever started us in the background may have had it ignored.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
-    end_with_asker()
-    events = Events(events_fd)
-    status = run_checks(read_order(order_path), events)
-    events.send("done", status=status)
+    events = Events(given.events_fd)
+    data = wait_for_order()
+    if data is not None:
+        end_with_asker()
+        judge(data, events)
     return 0
 
 

@@ -11,7 +11,8 @@ from gpulab.attempts.job import REHEARSAL_BYTES
 from gpulab.catalogue import CheckFile
 from gpulab.catalogue.checks import Failure
 from gpulab.catalogue.variants import lay_out
-from gpulab.grading.check import Listener, Request, check, scratch_folder
+from gpulab.grading.check import Request, check, scratch_folder
+from gpulab.grading.judges import Listener
 from gpulab.model import Device, Grade, LabError, Outcome, Verdict
 
 LEAST_SOLUTIONS, LEAST_WRONG_FIXES = 2, 3

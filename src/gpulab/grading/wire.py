@@ -25,17 +25,19 @@ def check_result(data: dict[str, Any]) -> CheckResult:
     )
 
 
+def hardware(data: dict[str, Any]) -> Hardware:
+    """A `Hardware` from its JSON."""
+    return Hardware(**{**data, "device": Device(data["device"])})
+
+
 def grade(data: dict[str, Any]) -> Grade:
     """A `Grade` from its JSON."""
-    hardware = data["hardware"]
-    if hardware is not None:
-        hardware = Hardware(**{**hardware, "device": Device(hardware["device"])})
     return Grade(
         **{
             **data,
             "verdict": Verdict(data["verdict"]),
             "checks": tuple(check_result(check) for check in data["checks"]),
-            "hardware": hardware,
+            "hardware": None if data["hardware"] is None else hardware(data["hardware"]),
             "reason": _message(data["reason"]),
         }
     )
