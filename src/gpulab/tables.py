@@ -38,10 +38,15 @@ def read(path: Path, kind: type[T]) -> T:
         raise LabError(
             f"{path} cannot be read ({error}); mend it after docs/authoring.md."
         ) from None
-    return _dataclass(table, kind, f"{path}")
+    return from_table(table, kind, f"{path}")
 
 
-def _dataclass(table: Any, kind: type[T], where: str) -> T:
+def from_table(table: Any, kind: type[T], where: str) -> T:
+    """Make a `kind` of a table that was read already; `where` begins every message.
+
+    Raises:
+        LabError: it does not fit.
+    """
     if not isinstance(table, dict):
         raise LabError(f"{where} must be a table.")
     hints = typing.get_type_hints(kind)
@@ -54,7 +59,7 @@ def _dataclass(table: Any, kind: type[T], where: str) -> T:
         if name in table:
             values[name] = _value(table[name], hints[name], f"{where}: `{name}`")
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            raise LabError(f"{where}: `{name}` is missing; add it after docs/authoring.md.")
+            raise LabError(f"{where}: `{name}` is missing; add it.")
     return kind(**values)
 
 
@@ -77,7 +82,7 @@ def _value(value: Any, kind: Any, where: str) -> Any:
             raise LabError(f"{where} must be a list.")
         return tuple(_value(item, arguments[0], where) for item in value)
     if dataclasses.is_dataclass(kind):
-        return _dataclass(value, typing.cast("type", kind), where)
+        return from_table(value, typing.cast("type", kind), where)
     if issubclass(kind, Enum):
         return _choice(value, kind, where)
     if kind is float and type(value) is int:
