@@ -94,9 +94,10 @@ class Recogniser:
         if gpu_busy or self._shows_life(output):
             self._last_sign, self._output = at, output
             self._changes, self._activity = self._tree.changes, self._tree.activity()
-        elif at - self._last_sign > STILL_FOR:
-            processes = [m for m in self._tree.alive.values() if m.role != "helper"]
-            return Finding("stillness", self._last_sign, tuple(processes))
+            return None
+        still = [member for member in self._tree.alive.values() if member.role != "helper"]
+        if still and at - self._last_sign > STILL_FOR:
+            return Finding("stillness", self._last_sign, tuple(still))
         return None
 
     def doubt(self, at: float) -> None:

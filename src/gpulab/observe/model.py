@@ -8,7 +8,10 @@ Role = Literal["main", "worker", "helper", "other"]
 
 @dataclass(frozen=True)
 class Frame:
-    """One call on a Python stack; `source` is the text of the line where the file can be read."""
+    """One call on a Python stack.
+
+    `file` is named from the work folder on where it lies there; `source` is then the line's text.
+    """
 
     file: str
     line: int

@@ -13,6 +13,7 @@ from gpulab.observe.tree import SPAWNED, WORKER_NAME, Member, Tree, end_tree
 
 THOROUGH_EVERY = 0.2
 STACKS_AT_MOST = 8
+STACKS_WITHIN = 6.0  # seconds, for all of them
 LOADER_POLLS = "_try_get_data"  # the loader's own wait for a worker: with a time-out, but endless
 
 
@@ -71,6 +72,10 @@ class Observer:
         """All that was seen so far."""
         root = next((m for m in self._tree.members if m.pid == self._tree.root), None)
         ended = root.ended if root else None
+        if self._tree.unlisted:
+            self._missing[f"{self._tree.unlisted} processes, after very many, are not listed"] = (
+                None
+            )
         named = any(member.stat.name == WORKER_NAME for member in self._tree.members)
         return Evidence(
             wall=self._tree.clock() if ended is None else ended,
@@ -87,15 +92,17 @@ class Observer:
     def _report(self, finding: Finding, at: float) -> Hang | None:
         """The hang with the stacks, None where the stacks show that the parent will give up."""
         members = (finding.stuck + finding.parents)[:STACKS_AT_MOST]
-        waiting = tuple(self._describe(member) for member in members)
+        until = self._tree.clock() + STACKS_WITHIN
+        waiting = tuple(self._describe(member, until) for member in members)
         if finding.gives_up and not _loader_polls(waiting):
             self._recogniser.doubt(at)
             return None
         return Hang(finding.kind, at, finding.last_sign_of_life, waiting)
 
-    def _describe(self, member: Member) -> WaitingProcess:
+    def _describe(self, member: Member, until: float) -> WaitingProcess:
         try:
-            stacks = take_stacks(member.pid, self._folder)
+            limit = until - self._tree.clock()
+            stacks = take_stacks(member.pid, self._folder, time_limit=limit)
         except StacksUnavailableError as error:
             self._missing[str(error)] = None
             stacks = ()

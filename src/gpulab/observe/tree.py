@@ -17,6 +17,7 @@ from gpulab.observe.proc import Stat, child_finder, command_of, read_stat
 PR_SET_CHILD_SUBREAPER = 36
 END_WITHIN = 10.0
 FREEZE_ROUNDS = 20
+RECORDS_AT_MOST = 2000  # of ended processes; of more only the CPU time is kept
 WORKER_NAME = "pt_data_worker"  # given by the loader of recent torch; older ones leave the name
 SPAWNED = "multiprocessing.spawn"
 FORK_SERVER = "multiprocessing.forkserver"
@@ -79,9 +80,12 @@ class Tree:
         self.main: Member | None = None
         self.changes = 0  # births, deaths and processes that became another program
         self.members: list[Member] = []
+        self.unlisted = 0  # processes that are not among `members`: there were too many
         self.alive: dict[int, Member] = {}
         self._latest: dict[int, Member] = {}  # by process id, the dead included
-        self._buried: set[tuple[int, int]] = set()
+        self._zombies: set[tuple[int, int]] = set()
+        self._ended_cpu = self._ended_activity = 0.0
+        self._root: Member | None = None
         stat = read_stat(f"/proc/{root}")
         self._born = stat.started if stat else math.inf
         self.session = stat.session if stat else root
@@ -109,6 +113,7 @@ class Tree:
                 member.command = command
             member.stat = stat
         self._bury({stat.pid: stat.started for stat in found if stat.alive}, at)
+        self._zombies = {(stat.pid, stat.started) for stat in found if not stat.alive}
         for member in self.alive.values():
             member.role = self._role(member)
 
@@ -125,13 +130,15 @@ class Tree:
         A process that lived between two looks shows only in the sum its parent keeps of reaped
         children, one that was never reaped only in what was seen of it: the larger sum is nearer.
         """
-        seen = sum(member.stat.cpu for member in self.members)
-        current = [m.stat for m in self.members if m.ended is None or m.pid == self.root]
+        seen = self._ended_cpu + sum(member.stat.cpu for member in self.alive.values())
+        current = {member.stat for member in self.alive.values()}
+        current |= {self._root.stat} if self._root else set()
         return max(seen, sum(stat.cpu + stat.waited_cpu for stat in current))
 
     def activity(self) -> float:
         """CPU seconds that never decrease, reaped children counted twice: for comparison only."""
-        return sum(member.stat.cpu + member.stat.waited_cpu for member in self.members)
+        alive = [member.stat for member in self.alive.values()]
+        return self._ended_activity + sum(stat.cpu + stat.waited_cpu for stat in alive)
 
     def _walk(self, children: Children) -> list[Stat]:
         found: dict[int, Stat] = {}
@@ -168,10 +175,15 @@ class Tree:
         return found
 
     def _welcome(self, stat: Stat, at: float) -> None:
-        if (stat.pid, stat.started) in self._buried:  # a zombie seen before
+        if (stat.pid, stat.started) in self._zombies:
             return
         member = Member(stat, stat.parent, command_of(stat.pid), at)
-        self.members.append(member)
+        if len(self.members) < RECORDS_AT_MOST:
+            self.members.append(member)
+        else:
+            self.unlisted += 1
+        if stat.pid == self.root:
+            self._root = member
         previous = self.alive.get(stat.pid)
         if previous:  # the number was given to a new process since the last look
             self._end(previous, at)
@@ -187,7 +199,10 @@ class Tree:
     def _end(self, member: Member, at: float) -> None:
         member.ended = at
         self.changes += 1
-        self._buried.add((member.pid, member.stat.started))
+        self._ended_cpu += member.stat.cpu
+        self._ended_activity += member.stat.cpu + member.stat.waited_cpu
+        if self.unlisted:
+            self._latest.pop(member.pid, None)
         if member.pid != self.root and member.stat.parent == os.getpid():
             with suppress(ChildProcessError):
                 os.waitpid(member.pid, os.WNOHANG)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpulab.observe import Observer, end_everything, keep_apart
+from gpulab.observe import Observer, end_everything, keep_apart, tree
 
 
 def alive(pid):
@@ -169,6 +169,18 @@ def test_cpu_counts_children_that_lived_between_two_looks(watcher):
         time.sleep(0.05)
     watched.look()
     assert watched.evidence.cpu >= 0.5
+
+
+def test_very_many_processes_cost_neither_memory_nor_time(watcher, monkeypatch):
+    monkeypatch.setattr(tree, "RECORDS_AT_MOST", 20)
+    watched = watcher.start("family.py", "storm")
+    watched.look_until("READY")
+    assert watched.evidence.cpu > 0
+    assert len(watched.evidence.processes) == 20
+    assert any("are not listed" in note for note in watched.evidence.missing)
+    assert len(watched.observer._tree._latest) < 25
+    end_everything(watched.observer)
+    assert watched.observer.live() == set()
 
 
 def test_a_look_is_cheap(watcher):

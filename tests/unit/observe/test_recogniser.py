@@ -180,6 +180,11 @@ def test_time_that_nobody_watched_does_not_count_as_still(tree):
     assert finding is None or at > 50
 
 
+def test_a_tree_that_has_ended_does_not_hang(tree):
+    tree.alive.clear()
+    assert first_finding(tree)[0] is None
+
+
 def test_gpu_work_is_a_sign_of_life(tree):
     tree.set(WORKER, Wait("shared lock"))
     recogniser = Recogniser(tree, lambda pid: tree.threads[pid])

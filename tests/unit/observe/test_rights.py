@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpulab.observe import Observer, proc, stacks
+from gpulab.observe import Frame, Observer, proc, stacks
 from gpulab.observe.proc import can_be_woken_by_signal, read_stat
 from gpulab.observe.stacks import StacksUnavailableError, take_stacks
 
@@ -86,6 +86,46 @@ def test_no_line_of_a_file_outside_the_folder_is_read(monkeypatch, tmp_path):
     monkeypatch.setattr(stacks, "_py_spy", lambda: program(tmp_path, f"cat {answer}"))
     (thread,) = take_stacks(7, folder)
     assert [frame.source for frame in thread.frames] == [None, None, None]
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder", "outside", "short", "absent", "loop"])
+def test_source_is_read_from_regular_files_of_the_work_folder_alone(tmp_path, kind):
+    folder, secret = tmp_path / "work", tmp_path / "secret.py"
+    folder.mkdir()
+    secret.write_text("hidden\n")
+    file = folder / "train.py"
+    if kind == "link":
+        file.symlink_to(secret)
+    elif kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "loop":
+        file.symlink_to(file)
+    elif kind == "folder":
+        file.mkdir()
+    elif kind == "outside":
+        file = secret
+    elif kind == "short":
+        file.touch()
+    call = {"name": "f", "filename": str(file), "line": 1}
+    name = str(file) if kind in ("link", "outside", "loop") else "train.py"
+    assert stacks._frames([call], folder) == (Frame(name, 1, "f", None),)
+    assert stacks._source(file, 1, folder) is None
+
+
+def test_a_file_name_that_cannot_be_one_is_shown_as_it_is(tmp_path):
+    call = {"name": "f", "filename": "a\0b", "line": 1}
+    assert stacks._frames([call], tmp_path) == (Frame("a\0b", 1, "f", None),)
+
+
+def test_a_file_name_without_a_folder_is_the_work_folders(tmp_path):
+    (tmp_path / "train.py").write_text("first\nsecond\n")
+    call = {"name": "f", "filename": "train.py", "line": 2}
+    assert stacks._frames([call], tmp_path) == (Frame("train.py", 2, "f", "second"),)
+
+
+def test_no_time_left_is_said(tmp_path):
+    with pytest.raises(StacksUnavailableError, match="no time was left"):
+        take_stacks(os.getpid(), tmp_path, time_limit=0)
 
 
 def test_a_process_that_is_gone_has_no_stacks(tmp_path):

@@ -44,6 +44,12 @@ elif kind == "deaf":
 elif kind == "respawn":
     if os.fork() == 0:
         respawn(0)
+elif kind == "storm":
+    for _ in range(60):
+        if os.fork() == 0:
+            time.sleep(0.06)
+            os._exit(0)
+        os.wait()
 elif kind == "headless":  # the main thread ends, another goes on: the process reads as a zombie
     threading.Thread(target=say_and_sleep).start()
     ctypes.CDLL(None).pthread_exit(None)
