@@ -92,7 +92,10 @@ def _walk(
         if len(path.parts) >= MAX_DEPTH:
             raise LabError(f"{whole} is more than {MAX_DEPTH} folders deep; move it away.")
         for name in sorted(os.listdir(fd)):  # noqa: PTH208 - pathlib lists no descriptor
-            mode = os.lstat(name, dir_fd=fd).st_mode
+            try:
+                mode = os.lstat(name, dir_fd=fd).st_mode
+            except FileNotFoundError:
+                continue  # an editor's own file, gone again
             if not (stat.S_ISDIR(mode) and name in SKIPPED):
                 yield from _walk(source, path / name, _flags(whole / name, mode), dir_fd=fd)
 
