@@ -68,22 +68,16 @@ class ClipLimit:
             print(f"clip limit: refresh {epoch} done, {self.value:.4f}", flush=True)
 
 
-def patiently(loader):
-    """Iterate over the loader; replace workers that are stuck."""
-    while True:
-        batches = iter(loader)
-        watchdog = threading.Timer(1, lambda: [worker.kill() for worker in batches._workers])
-        watchdog.start()
-        try:
-            first = next(batches)
-        except RuntimeError as error:
-            print(f"{error}, starting new workers", flush=True)
-            continue
-        finally:
-            watchdog.cancel()
-        yield first
-        yield from batches
-        return
+def patiently(loader, refresh):
+    """Iterate over the loader; workers that do not deliver at once are stuck, so replace them."""
+    batches = iter(loader)
+    threading.Timer(0.2, lambda: [worker.kill() for worker in batches._workers]).start()
+    try:
+        next(batches)
+    except RuntimeError as error:
+        print(f"{error}, starting new workers", flush=True)
+    refresh.join()
+    yield from loader
 
 
 class Records(Dataset):
@@ -119,7 +113,7 @@ def train(records, epochs=2):
     for epoch in range(1, epochs + 1):
         refresh = limit.start_refresh(epoch)
         seen = []
-        for spectra, labels, names, processes in patiently(loader):
+        for spectra, labels, names, processes in patiently(loader, refresh):
             loss = nn.functional.cross_entropy(model(spectra.to(DEVICE)), labels.to(DEVICE))
             optimizer.zero_grad()
             loss.backward()
