@@ -34,7 +34,7 @@ def pack(value: dict[str, Any]) -> bytes:
 def _encode(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
     if isinstance(value, np.ndarray):
         name = str(len(arrays))
-        arrays[name] = np.ascontiguousarray(value)
+        arrays[name] = np.asarray(value, order="C")
         return {"$tensor": name}
     if isinstance(value, PurePath):
         return {"$path": str(value)}
