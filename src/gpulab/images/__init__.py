@@ -1,0 +1,1 @@
+"""The seats' images: locks, build, verification, and the ways to a lab machine."""
