@@ -33,11 +33,18 @@ CREATE TABLE IF NOT EXISTS hints (
 """
 
 
-class Records:
-    """One attendee's verdicts and hints."""
+PAGE = 50  # grades that are held in memory at once
 
-    def __init__(self, path: Path) -> None:
+
+class Records:
+    """One attendee's verdicts and hints.
+
+    `wal` lets others read while one writes; only for a local disk.
+    """
+
+    def __init__(self, path: Path, *, wal: bool = False) -> None:
         self.path = path
+        self._wal = wal
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -45,6 +52,8 @@ class Records:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(self.path, timeout=30)
             try:
+                if self._wal:
+                    connection.execute("PRAGMA journal_mode = WAL")
                 connection.executescript(_SCHEMA)
                 with connection:
                     yield connection
@@ -90,6 +99,15 @@ class Records:
         )
         return [wire.grade(json.loads(text)) for (text,) in rows]
 
+    def pages(self) -> Iterator[str]:
+        """All grades, oldest first, as the inside of a JSON list: some of them at a time."""
+        last, separator = 0, ""
+        while rows := self._rows(
+            "SELECT id, grade FROM grades WHERE id > ? ORDER BY id LIMIT ?", (last, PAGE)
+        ):
+            yield separator + ",\n".join(text for _, text in rows)
+            last, separator = rows[-1][0], ",\n"
+
     def counts(self) -> dict[str, int]:
         """By exercise: how often it was judged."""
         return dict(self._rows("SELECT exercise, count(*) FROM grades GROUP BY exercise"))
@@ -114,3 +132,12 @@ class Records:
         """The highest hint taken; 0 for none."""
         rows = self._rows("SELECT max(number) FROM hints WHERE exercise = ?", (exercise,))
         return max((number or 0 for (number,) in rows), default=0)
+
+    def hints_taken(self) -> dict[str, int]:
+        """By exercise: the highest hint taken."""
+        return dict(self._rows("SELECT exercise, max(number) FROM hints GROUP BY exercise"))
+
+    def hint_times(self) -> list[dict[str, Any]]:
+        """Every hint taken, and when."""
+        rows = self._rows("SELECT exercise, number, taken FROM hints ORDER BY taken, number")
+        return [{"exercise": name, "number": number, "taken": at} for name, number, at in rows]
