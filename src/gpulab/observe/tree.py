@@ -113,7 +113,10 @@ class Tree:
                 member.command = command
             member.stat = stat
         self._bury({stat.pid: stat.started for stat in found if stat.alive}, at)
-        self._zombies = {(stat.pid, stat.started) for stat in found if not stat.alive}
+        dead = [stat for stat in found if not stat.alive]
+        self._zombies = {(stat.pid, stat.started) for stat in dead}
+        for stat in dead:
+            self._reap(stat)
         for member in self.alive.values():
             member.role = self._role(member)
 
@@ -203,9 +206,12 @@ class Tree:
         self._ended_activity += member.stat.cpu + member.stat.waited_cpu
         if self.unlisted:
             self._latest.pop(member.pid, None)
-        if member.pid != self.root and member.stat.parent == os.getpid():
+
+    def _reap(self, stat: Stat) -> None:
+        """Take the exit status of a dead orphan; the root's is for whoever started it."""
+        if stat.pid != self.root and stat.parent == os.getpid():
             with suppress(ChildProcessError):
-                os.waitpid(member.pid, os.WNOHANG)
+                os.waitpid(stat.pid, os.WNOHANG)
 
     def _role(self, member: Member) -> Role:
         if _is_wrapper(member):
@@ -255,6 +261,7 @@ def end_tree(tree: Tree) -> None:
             _send(member, signal.SIGKILL)
         time.sleep(0.01)
         tree.look(tree.clock(), thorough=True)
+    tree.look(tree.clock(), thorough=True)  # reaps what had become ours after it was looked at
 
 
 def _send(member: Member, number: signal.Signals) -> None:
