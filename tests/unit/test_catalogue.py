@@ -15,7 +15,6 @@ from gpulab.catalogue.variants import lay_out
 from gpulab.grading.verify import check_strictly
 from gpulab.model import LabError
 
-
 ANOTHER = '[wrong_fixes.x]\nabout = ""\ncheck = ""\nrationale = ""'
 
 

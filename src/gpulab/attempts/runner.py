@@ -89,7 +89,7 @@ class _Watch:
                 self._look()
                 next_look = self.now + LOOK_EVERY
         self.observer.look(self.output_bytes)
-        self.left_running = len(self.observer.live() - {self.process.pid})
+        self.left_running = self._count_left()
         self._drain_all()
         if self.ended is Ended.EXIT and self._says_too_much():
             self.ended = Ended.FLOOD
@@ -126,6 +126,8 @@ class _Watch:
             return False
         if not data:
             self.selector.unregister(key.fd)
+            if isinstance(key.data, _Lines):
+                key.data.flush(self.now)
             os.close(key.fd)
             return False
         if isinstance(key.data, _Lines):
@@ -135,6 +137,12 @@ class _Watch:
         else:
             self.answer.feed(data, self.now)
         return self.answer.size <= self.job.limits.answer_bytes
+
+    def _count_left(self) -> int:
+        """Processes that outlive the main one; multiprocessing's own helpers end by themselves."""
+        live = self.observer.live() - {self.process.pid}
+        helpers = {p.pid for p in self.observer.evidence().processes if p.role == "helper"}
+        return len(live - helpers)
 
     def _drain_all(self) -> None:
         for key in list(self.selector.get_map().values()):
