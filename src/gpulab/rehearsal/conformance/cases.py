@@ -91,9 +91,7 @@ def _embed(weights_on: str, tokens_on: str) -> Callable[[], Any]:
     return lambda: nn.Embedding(9, 4).to(weights_on)(torch.tensor([1, 2], device=tokens_on))
 
 
-_WRONG_WEIGHT = (
-    r"Input type \(torch.cuda.FloatTensor\) and weight type \(torch.FloatTensor\) should be the same"
-)
+_WRONG_WEIGHT = r"Input type \(torch.cuda.FloatTensor\) and weight type \(torch.FloatTensor\) should be the same"
 _WRONG_INDEX = (
     r"indices should be either on cpu or on the same device as the indexed tensor \(cpu\)"
 )
@@ -529,7 +527,7 @@ _REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     "utilization": (torch.cuda.utilization, "the GPU's utilization"),
     "sparse kernels": (
         lambda: torch.sparse.mm(torch.eye(3).to_sparse().cuda(), torch.ones(3, 2, device="cuda")),
-        "aten::",
+        "aten::addmm on Sparse tensors",
     ),
 }
 for _name, (_call, _pattern) in _REFUSALS.items():

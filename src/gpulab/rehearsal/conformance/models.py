@@ -83,7 +83,9 @@ class Recommender(nn.Module):  # type: ignore[misc] # as above
 
 def perceptron() -> nn.Module:
     """Return a plain MLP."""
-    return nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 32), nn.GELU(), nn.Linear(32, 5))
+    return nn.Sequential(
+        nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 32), nn.GELU(), nn.Linear(32, 5)
+    )
 
 
 def vectors() -> torch.Tensor:

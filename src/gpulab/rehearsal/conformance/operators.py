@@ -1,14 +1,16 @@
 """Torch's own operator database: every operator on the device against the same operator on the CPU."""
 
 import contextlib
+import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
 import torch
 from torch.testing import assert_close
 from torch.testing._internal.common_methods_invocations import op_db
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from gpulab.rehearsal.conformance.finding import Finding, one_line
@@ -17,6 +19,9 @@ from gpulab.rehearsal.site.gpulab_rehearsal.settings import PREFIX
 SAMPLES = 4
 SECONDS = 60
 
+_SPLIT_BY_CPU_TENSORS = ("tensor_split",)  # its indices are on the CPU always
+
+_NO_CUDA_KERNEL = re.compile(r"Could not run '.*' with arguments from the '\w*CUDA' backend")
 # Their memory is whatever was there before; growing by resizing is the same.
 _UNINITIALISED = ("empty", "new_empty", "resize_", "resize_as_")
 
@@ -39,12 +44,18 @@ def judge(index: int) -> Finding:
     except SlowError:
         return Finding("operators", name, "crash", f"no answer within {SECONDS} s")
     except Exception as error:  # noqa: BLE001 - whatever it is, it is this operator's
-        outcome = "refused" if str(error).startswith(PREFIX) else "wrong"
-        return Finding("operators", name, outcome, one_line(error))
+        return Finding("operators", name, _outcome_of(error), one_line(error))
     for outcome in ("values", "random"):
         if outcome in outcomes:
             return Finding("operators", name, outcome)
     return Finding("operators", name, "none", "no sample that the CPU computes")
+
+
+def _outcome_of(error: Exception) -> str:
+    if PREFIX in str(error):
+        return "refused"
+    # What torch itself says of operators that it has for the CPU alone: so it does on a GPU.
+    return "none" if _NO_CUDA_KERNEL.match(str(error)) else "wrong"
 
 
 @contextlib.contextmanager
@@ -62,6 +73,8 @@ def _time_limit() -> Iterator[None]:
 
 def _samples(op: Any) -> list[Any]:
     """Return a few inputs on the CPU: float32, or another dtype where an operator has no float32."""
+    if not op.dtypes:
+        return []  # not for the CPU
     dtype = torch.float32 if torch.float32 in op.dtypes else min(op.dtypes, key=str)
     gradients = op.supports_autograd and dtype.is_floating_point
     try:
@@ -74,18 +87,18 @@ def _judge_sample(op: Any, sample: Any) -> str:
     """Return `values`, `random` or `none`; raise what is wrong or refused."""
     on_cpu = (sample.input, sample.args, sample.kwargs)
     # Before the CPU's calls, some of which write to their input.
-    on_device = _moved(on_cpu, "cuda")
-    again = _moved(on_cpu, "cpu")
-    call = _caller(op)
+    on_device = _on_device(op, on_cpu)
+    draws = Draws()
     try:
-        expected = call(on_cpu, seed=0)
-        repeated = call(again, seed=1)
+        with draws:
+            expected = _call(op, on_cpu)
     except SlowError:
         raise
     except Exception:  # noqa: BLE001 - not a valid sample for this build
         return "none"
-    observed = call(on_device, seed=0)
-    if op.name.startswith(_UNINITIALISED) or not _same(expected, repeated):
+    observed = _call(op, on_device)
+    by_definition = draws.seen or op.name.startswith(_UNINITIALISED)
+    if by_definition and not _same(observed, expected):
         _require_same_shapes(observed, expected)
         return "random"
     _require_close(observed, expected)
@@ -94,27 +107,50 @@ def _judge_sample(op: Any, sample: Any) -> str:
     return "values"
 
 
-def _caller(op: Any) -> Callable[..., Any]:
-    def call(arguments: tuple[Any, Any, Any], *, seed: int) -> Any:
-        torch.manual_seed(seed)
-        first, rest, named = arguments
-        return op(first, *rest, **named)
+class Draws(TorchDispatchMode):  # type: ignore[misc] # torch is untyped here
+    """Notices whether a call draws random numbers."""
 
-    return call
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = False
+
+    def __torch_dispatch__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call the operator as usual."""
+        self.seen |= torch.Tag.nondeterministic_seeded in func.tags
+        return func(*args, **(kwargs or {}))
 
 
-def _moved(arguments: tuple[Any, Any, Any], device: str) -> tuple[Any, Any, Any]:
-    """Return copies on a device; devices among the arguments are replaced too."""
+def _call(op: Any, arguments: tuple[Any, Any, Any]) -> Any:
+    torch.manual_seed(0)
+    first, rest, named = arguments
+    return op(first, *rest, **named)
 
-    def move(value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            copy = value.detach().clone() if device == "cpu" else value.detach().to(device)
-            return copy.requires_grad_(value.requires_grad)
-        names_device = isinstance(value, str | torch.device) and str(value) == "cpu"
-        return device if names_device else value
 
-    moved: tuple[Any, Any, Any] = tree_map(move, arguments)
+def _on_device(op: Any, arguments: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+    """Return copies on the device; devices among the arguments are replaced too."""
+    if op.name in _SPLIT_BY_CPU_TENSORS:
+        first, *rest = arguments
+        return (tree_map(_moved, first), *rest)
+    moved: tuple[Any, Any, Any] = tree_map(_moved, arguments)
     return moved
+
+
+def _moved(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        names_device = isinstance(value, str | torch.device) and str(value) == "cpu"
+        return "cuda" if names_device else value
+    return _copied(value.detach()).requires_grad_(value.requires_grad)
+
+
+def _copied(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy on the device; that of a view has the whole storage behind it."""
+    if tensor.layout is not torch.strided or tensor.is_conj() or tensor.is_neg():
+        return tensor.to("cuda")
+    storage = tensor.untyped_storage()
+    if storage.nbytes() == tensor.nbytes:
+        return tensor.to("cuda")
+    whole = torch.empty(0, dtype=tensor.dtype).set_(storage).to("cuda")
+    return whole.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
 
 
 def _tensors(values: Any) -> list[torch.Tensor]:

@@ -83,7 +83,12 @@ class Suite:
         command = [sys.executable, "-m", _CHILD, *arguments]
         try:
             return subprocess.run(
-                command, env=variables, capture_output=True, text=True, timeout=_SECONDS, check=False
+                command,
+                env=variables,
+                capture_output=True,
+                text=True,
+                timeout=_SECONDS,
+                check=False,
             )
         except subprocess.TimeoutExpired as error:
             output = (error.stdout or b"").decode()

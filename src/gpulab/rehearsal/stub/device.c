@@ -19,6 +19,7 @@ static __thread const char *refused;
 
 void rehearsal_set_version(int cuda_version) { version = cuda_version; }
 void rehearsal_break(status code) { broken = code; }
+int rehearsal_ready(void) { return device_ready(); }
 
 int runtime_version(void) { return version; }
 

@@ -57,7 +57,8 @@ status cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)
 
 status cuGetErrorString(status code, const char **text)
 {
-    *text = code == OUT_OF_MEMORY ? "out of memory" : "rehearsal device: this driver call needs a GPU";
+    (void)code;
+    *text = "rehearsal device: this driver call needs a GPU";
     return SUCCESS;
 }
 

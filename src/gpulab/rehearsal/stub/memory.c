@@ -28,7 +28,6 @@ static struct block *device_blocks; /* sorted by address */
 static struct block *host_blocks;   /* pinned; registered ones have size but are not ours to free */
 
 size_t memory_capacity(void) { return capacity; }
-size_t memory_used(void) { return used; }
 
 /* Reserve the addresses. Returns 0, or -1 when the system has no such range. */
 int rehearsal_reserve(size_t bytes)
@@ -53,8 +52,6 @@ void *rehearsal_arena(size_t *size)
     *size = arena_size;
     return arena;
 }
-
-size_t rehearsal_used(void) { return used; }
 
 static size_t whole_granules(size_t size) { return (size + GRANULE - 1) & ~(GRANULE - 1); }
 
@@ -239,67 +236,5 @@ status cudaPointerGetAttributes(struct pointer_attributes *attributes, const voi
     }
     attributes->device = 0;
     attributes->device_pointer = (void *)pointer;
-    return SUCCESS;
-}
-
-/* ---- the driver's virtual memory functions, for torch's expandable segments: physical memory is a mere count */
-
-status cuMemAddressReserve(void **pointer, size_t size, size_t alignment, void *wish, unsigned long long flags)
-{
-    (void)alignment, (void)wish, (void)flags;
-    pthread_mutex_lock(&lock);
-    struct block *taken = take_addresses(size);
-    *pointer = taken ? taken->start : NULL;
-    pthread_mutex_unlock(&lock);
-    return taken ? SUCCESS : OUT_OF_MEMORY;
-}
-
-status cuMemAddressFree(void *pointer, size_t size)
-{
-    (void)size;
-    pthread_mutex_lock(&lock);
-    free(unlink_block(&device_blocks, pointer));
-    pthread_mutex_unlock(&lock);
-    return SUCCESS;
-}
-
-status cuMemCreate(unsigned long long *handle, size_t size, const void *properties, unsigned long long flags)
-{
-    (void)properties, (void)flags;
-    status code = SUCCESS;
-    pthread_mutex_lock(&lock);
-    if (size > capacity - used) {
-        code = OUT_OF_MEMORY;
-    } else {
-        used += size;
-        *handle = size; /* all that there is to know about it */
-    }
-    pthread_mutex_unlock(&lock);
-    return code;
-}
-
-status cuMemRelease(unsigned long long handle)
-{
-    pthread_mutex_lock(&lock);
-    used -= (size_t)handle;
-    pthread_mutex_unlock(&lock);
-    return SUCCESS;
-}
-
-status cuMemMap(void *pointer, size_t size, size_t offset, unsigned long long handle, unsigned long long flags)
-{
-    (void)offset, (void)handle, (void)flags;
-    return back_with_memory(pointer, size) ? OUT_OF_MEMORY : SUCCESS;
-}
-
-status cuMemUnmap(void *pointer, size_t size)
-{
-    give_memory_back(pointer, size);
-    return SUCCESS;
-}
-
-status cuMemSetAccess(void *pointer, size_t size, const void *access, size_t count)
-{
-    (void)pointer, (void)size, (void)access, (void)count;
     return SUCCESS;
 }

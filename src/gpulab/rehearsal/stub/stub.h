@@ -45,7 +45,6 @@ void context_state(int *active);
 
 /* device memory */
 size_t memory_capacity(void);
-size_t memory_used(void);
 
 /* Copies to the host that are still "in flight" arrive now. */
 void deliver_copies(void);

@@ -15,6 +15,7 @@ _KEPT = frozenset(
     (
         "empty.memory_format",
         "empty_strided",
+        "_efficientzerotensor",
         "resize_",
         "set_",
         "set_.source_Storage",

@@ -6,7 +6,6 @@ import torch
 
 from . import memory, runtime
 
-_require_device = torch._C._cuda_getDevice  # noqa: SLF001 - as in operators
 _in_flight: list[torch.Tensor] = []  # targets that must live until their bytes arrive
 
 
@@ -16,7 +15,7 @@ def copy_(target: torch.Tensor, source: torch.Tensor, non_blocking: bool = False
     A copy to pinned host memory that does not wait arrives at the next synchronisation only, the
     latest moment that CUDA allows: whoever reads it earlier reads zeros.
     """
-    _require_device()
+    memory.require_device()
     values = memory.lend(source) if source.is_cuda else source
     if non_blocking and not target.is_cuda and target.is_contiguous() and target.is_pinned():
         _copy_later(target, values)

@@ -15,7 +15,14 @@ _empty_strided = torch._C._dynamo.guards._empty_strided_cuda  # noqa: SLF001
 _START, _SIZE = runtime.arena()
 _END = _START + _SIZE
 _arena = torch.frombuffer((ctypes.c_uint8 * _SIZE).from_address(_START), dtype=torch.uint8)
+_not_ready = runtime.ready()
 _by_dtype: dict[torch.dtype, tuple[torch.Tensor, int]] = {}
+
+
+def require_device() -> None:
+    """Let torch object, in its own words, in a forked child and after a failed assertion."""
+    if _not_ready():
+        _empty_strided((1,), (1,), torch.uint8)
 
 
 def _arena_as(dtype: torch.dtype) -> tuple[torch.Tensor, int]:
@@ -47,6 +54,8 @@ def is_lent(tensor: torch.Tensor) -> bool:
 
 def to_device(fresh: torch.Tensor) -> torch.Tensor:
     """Return a CUDA tensor, from torch's allocator, with a CPU tensor's bytes and strides."""
+    if fresh.layout is not torch.strided:
+        raise refusal("making a sparse tensor", "keep it dense, or run this on a GPU")
     if fresh.is_conj() or fresh.is_neg():
         fresh = fresh.resolve_conj().resolve_neg()
     if fresh.is_contiguous():

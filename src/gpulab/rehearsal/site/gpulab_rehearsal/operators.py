@@ -15,8 +15,7 @@ from .substitutes import SUBSTITUTES
 Tensor = torch.Tensor
 _lend = memory.lend
 _to_device = memory.to_device
-# Torch itself refuses a forked child here, in its own words.
-_require_device = torch._C._cuda_getDevice  # noqa: SLF001 - the public one adds a warning
+_require_device = memory.require_device
 _deterministic = torch.are_deterministic_algorithms_enabled
 _CPU = torch.device("cpu")
 _KEYS = torch._C.DispatchKeySet  # noqa: SLF001 - kernels are called with a set of keys
@@ -219,6 +218,7 @@ class _Loan:
         if isinstance(value, (list, tuple)):
             return type(value)([self.convert(item) for item in value])
         if isinstance(value, torch.Generator):
+            self.on_host |= value.device.type == "cpu"  # torch will object
             self.drew = True
             return generators.cpu_generator(value) if value.device.type == "cuda" else value
         return _CPU if isinstance(value, torch.device) else value
@@ -239,16 +239,16 @@ class _Loan:
     def settle(self) -> None:
         """Bring what was written to private tensors home."""
         for owner, private in self.outs:
-            if owner.shape != private.shape:
-                owner.resize_(private.shape)
-                owner.as_strided_(private.size(), private.stride())
-            _lend(owner).copy_(private)
+            if owner.shape == private.shape:
+                _lend(owner).copy_(private)
+            else:
+                owner.set_(_to_device(private))
 
 
 def _bring_home(result: Any, owners: list[Tensor]) -> Any:
     """Return a CPU result as CUDA tensors; what shares lent bytes shares their owner's storage."""
     if isinstance(result, Tensor):
-        if not memory.is_lent(result):
+        if result.layout is not torch.strided or not memory.is_lent(result):
             return _to_device(result)
         for owner in owners:
             if memory.owns(owner, result):

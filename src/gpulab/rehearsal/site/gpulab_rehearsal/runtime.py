@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from typing import Callable
 
 from .settings import CAPACITY, STUB, driver_complaint, refusal
 
@@ -23,6 +24,7 @@ def load() -> None:
     complaint = driver_complaint()
     if complaint is not None:
         raise RuntimeError(f"rehearsal device: {complaint}")
+    _refuse_other_allocators()
     stub = ctypes.CDLL(os.environ[STUB], mode=ctypes.RTLD_GLOBAL)
     stub.rehearsal_reserve.argtypes = [ctypes.c_size_t]
     stub.rehearsal_arena.argtypes = [ctypes.POINTER(ctypes.c_size_t)]
@@ -30,10 +32,19 @@ def load() -> None:
     stub.rehearsal_copy_later.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     capacity = int(os.environ[CAPACITY])
     if stub.rehearsal_reserve(capacity):
-        raise refusal(
-            f"a device with {capacity} bytes of memory", "ask for a smaller capacity"
-        )
+        raise refusal(f"a device with {capacity} bytes of memory", "ask for a smaller capacity")
     _stub = stub
+
+
+def _refuse_other_allocators() -> None:
+    """Torch's plain caching allocator is the one that the stub serves."""
+    for variable in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
+        settings = os.environ.get(variable, "").replace(" ", "")
+        for setting in ("expandable_segments:True", "backend:cudaMallocAsync"):
+            if setting in settings:
+                raise refusal(
+                    f"{variable}={setting}", "leave the setting out, or run this on a GPU"
+                )
 
 
 def stub() -> ctypes.CDLL:
@@ -42,6 +53,12 @@ def stub() -> ctypes.CDLL:
         message = "rehearsal device: the runtime stub is not loaded"
         raise RuntimeError(message)
     return _stub
+
+
+def ready() -> Callable[[], int]:
+    """Return a quick function that is 0 while this process may use the device."""
+    quick = ctypes.PyDLL("", handle=stub()._handle)  # noqa: SLF001 - keeps the interpreter's lock
+    return quick.rehearsal_ready  # type: ignore[no-any-return] # ctypes' functions are untyped
 
 
 def set_version(cuda: str) -> None:
