@@ -40,12 +40,9 @@ def take_snapshot(source: Path, target: Path) -> Snapshot:
         LabError: a link, a special file, too much, or a folder that cannot be read or written.
     """
     digest = hashlib.sha256()
-    left = MAX_BYTES
     try:
         target.mkdir(parents=True)
-        for name, fd in _files(source):
-            data = _read(source / name, fd, left)
-            left -= len(data)
+        for name, data in _contents(source):
             digest.update(os.fsencode(f"{name}\0{len(data)}\0") + data)
             _write(target / name, data)
     except OSError as error:
@@ -54,6 +51,26 @@ def take_snapshot(source: Path, target: Path) -> Snapshot:
             f"{error.filename}: {error.strerror}; mend that and try again.", code=code
         ) from None
     return Snapshot(target, digest.hexdigest())
+
+
+def read_files(source: Path) -> list[tuple[str, bytes]]:
+    """The names and bytes of what a snapshot of `source` would hold.
+
+    Raises:
+        LabError: as `take_snapshot` does.
+    """
+    try:
+        return [(str(name), data) for name, data in _contents(source)]
+    except OSError as error:
+        raise LabError(f"{error.filename}: {error.strerror}; mend that and try again.") from None
+
+
+def _contents(source: Path) -> Iterator[tuple[Path, bytes]]:
+    left = MAX_BYTES
+    for name, fd in _files(source):
+        data = _read(source / name, fd, left)
+        left -= len(data)
+        yield name, data
 
 
 def _below(folder: Path, name: object) -> bool:

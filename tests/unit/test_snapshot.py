@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gpulab.attempts import snapshot, take_snapshot
+from gpulab import snapshot
 from gpulab.model import LabError
+from gpulab.snapshot import take_snapshot
 
 
 @pytest.fixture

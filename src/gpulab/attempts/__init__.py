@@ -3,7 +3,6 @@
 from gpulab.attempts.attempt import Attempt, Ended, Limits, Line
 from gpulab.attempts.job import Call, Job
 from gpulab.attempts.runner import run
-from gpulab.attempts.snapshot import Snapshot, take_snapshot
 
 __all__ = [
     "Attempt",
@@ -12,7 +11,5 @@ __all__ = [
     "Job",
     "Limits",
     "Line",
-    "Snapshot",
     "run",
-    "take_snapshot",
 ]

@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from gpulab.attempts import Snapshot, take_snapshot
 from gpulab.attempts.job import REHEARSAL_BYTES
 from gpulab.catalogue import CheckFile, load_checks
 from gpulab.catalogue.exercises import Exercise
@@ -22,6 +21,7 @@ from gpulab.catalogue.variants import lay_out
 from gpulab.evidence.words import lab_message
 from gpulab.grading.judges import Findings, Judge, Listener, Setup
 from gpulab.model import Device, Grade, LabError, Message, Outcome, Verdict
+from gpulab.snapshot import Snapshot, take_snapshot
 
 
 @dataclass(frozen=True)

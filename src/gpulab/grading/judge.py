@@ -20,12 +20,13 @@ from typing import Any
 
 import pytest
 
+from gpulab import wire
 from gpulab.attempts import Line
 from gpulab.catalogue import Catalogue, load_checks
 from gpulab.evidence.lab import Lab, Order
 from gpulab.evidence.report import CannotDecide
 from gpulab.evidence.words import lab_message, message
-from gpulab.grading import machine, wire
+from gpulab.grading import machine
 from gpulab.grading.plugin import ChecksPlugin
 from gpulab.model import CheckResult, Device, LabError, Message, Verdict
 from gpulab.observe import Gpu, Observer

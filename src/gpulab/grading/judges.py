@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from gpulab.grading import wire
+from gpulab import wire
 from gpulab.model import CheckResult, Hardware, LabError, Message, Verdict
 from gpulab.observe import become_subreaper, end_orphans
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from gpulab.grading import wire
+from gpulab import wire
 from gpulab.model import Grade, LabError, Verdict
 
 _SCHEMA = """

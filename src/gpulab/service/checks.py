@@ -12,10 +12,11 @@ from typing import Any, BinaryIO, cast
 
 from tornado import iostream, web
 
+from gpulab import wire
 from gpulab.catalogue import Catalogue, Exercise, load_checks
 from gpulab.catalogue.texts import LANGUAGES
 from gpulab.evidence.words import lab_message
-from gpulab.grading import Request, scratch_folder, wire
+from gpulab.grading import Request, scratch_folder
 from gpulab.model import Device, Grade, LabError, Verdict
 from gpulab.service import log, upload
 from gpulab.service.handler import Handler

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
+from gpulab.snapshot import MAX_BYTES, MAX_DEPTH, MAX_ENTRIES
+
 MAX_HEAD = 1 << 20
-MAX_BYTES = 64 << 20
-MAX_ENTRIES = 2_000
-MAX_DEPTH = 20
 MAX_NAME = 255
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 

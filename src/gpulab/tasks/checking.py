@@ -9,11 +9,9 @@ from typing import Any
 from invoke import Context
 from rich.markdown import Markdown
 
-from gpulab import grading
-from gpulab.catalogue import Exercise, load_checks
-from gpulab.grading import Request, wire
-from gpulab.model import Device, Grade, LabError, Verdict
-from gpulab.tasks import curve
+from gpulab import wire
+from gpulab.catalogue import Exercise
+from gpulab.model import Device, Grade, LabError, Verdict, in_language
 from gpulab.tasks.command import (
     Bench,
     chosen_device,
@@ -24,6 +22,7 @@ from gpulab.tasks.command import (
     print_json,
     say,
 )
+from gpulab.tasks.grader import Judged
 from gpulab.tasks.render import LiveCheck, verdict
 
 WATCH_EVERY = 0.5  # seconds between two looks at the work folder
@@ -69,18 +68,16 @@ def check_all(_: Context, device: str | None = None, json: bool = False) -> int:
 
 
 def _judge(bench: Bench, exercise: Exercise, device: Device | None, quiet: bool) -> Grade:
-    request = Request(bench.root, exercise, bench.work.folder(exercise), device)
+    work = bench.work.folder(exercise)
     if quiet:
-        grade = grading.check(request, _crash_only)
+        judged = bench.grader.check(exercise, work, device, _crash_only)
     else:
         with LiveCheck(console, bench.language) as live:
-            grade = grading.check(request, lambda event: _show(live, event))
-        _tell(bench, exercise, grade)
-    try:
-        bench.records.add(grade)
-    except LabError as error:
-        complain(f"This verdict was not recorded. {error}")
-    return grade
+            judged = bench.grader.check(exercise, work, device, lambda event: _show(live, event))
+        _tell(bench, exercise, judged)
+    if judged.unrecorded is not None:
+        complain(f"This verdict was not recorded. {judged.unrecorded}")
+    return judged.grade
 
 
 def _show(live: LiveCheck, event: dict[str, Any]) -> None:
@@ -96,15 +93,17 @@ def _crash_only(event: dict[str, Any]) -> None:
         complain(f"A check crashed; for the author: {keep(event['text'], 'gpulab-check-')}")
 
 
-def _tell(bench: Bench, exercise: Exercise, grade: Grade) -> None:
+def _tell(bench: Bench, exercise: Exercise, judged: Judged) -> None:
     if exercise.facts.memory_mib is not None:
-        _draw_memory(grade)
-    console.print(verdict(grade, bench.language), soft_wrap=True)
-    if grade.verdict is Verdict.FIXED:
-        console.print(Markdown(load_checks(bench.root, exercise).debrief(bench.language)))
+        _draw_memory(judged.grade)
+    console.print(verdict(judged.grade, bench.language), soft_wrap=True)
+    if judged.debrief:
+        console.print(Markdown(in_language(judged.debrief, bench.language)))
 
 
 def _draw_memory(grade: Grade) -> None:
+    from gpulab.tasks import curve  # noqa: PLC0415 - few exercises need it, and it takes long
+
     made = [a for c in grade.checks for a in c.evidence.get("attempts", [])]
     if made:
         longest = max(made, key=lambda attempt: attempt["wall_s"])

@@ -21,8 +21,9 @@ from rich.console import Console
 from rich.text import Text
 
 from gpulab.catalogue import Catalogue, Exercise, find_root, texts
-from gpulab.grading import Records
 from gpulab.model import Device, LabError
+from gpulab.tasks import grader
+from gpulab.tasks.grader import Grader
 from gpulab.tasks.render import plain
 from gpulab.work import Work
 
@@ -179,9 +180,9 @@ class Bench:
         return Work(self.root)
 
     @cached_property
-    def records(self) -> Records:
-        """The attendee's verdicts."""
-        return Records(self.work.records)
+    def grader(self) -> Grader:
+        """Who judges the attendee's work, and keeps the record."""
+        return grader.choose(self.root, self.work.records)
 
     @cached_property
     def language(self) -> str:

@@ -69,6 +69,7 @@ class LiveCheck:
         self._titles: dict[str, Languages] = {}
         self._running: str | None = None
         self._line = self._memory = ""
+        self._ahead = 0  # checks that come before this one
         self._console = console
         self._live = Live(console=console, transient=True, get_renderable=self._render)
 
@@ -83,7 +84,10 @@ class LiveCheck:
     def __call__(self, event: dict[str, Any]) -> None:
         """Take one event of the grading process."""
         kind = event["event"]
-        if kind == "plan":
+        if kind == "queued":
+            self._ahead = event["ahead"]
+        elif kind == "plan":
+            self._ahead = 0
             self._titles = dict(event["checks"])
         elif kind == "started":
             self._running, self._line = event["name"], ""
@@ -98,6 +102,8 @@ class LiveCheck:
         self._console.print(check_line(result, self._language), soft_wrap=True)
 
     def _render(self) -> RenderableType:
+        if self._ahead:
+            return Spinner("dots", Text(f"{self._ahead} checks come before yours"))
         title = self._titles.get(self._running or "", {"en": "preparing"})
         running = Spinner("dots", Text(f"{in_language(title, self._language)}  {self._memory}"))
         return Group(running, Text(f"    {self._line}", style="dim", no_wrap=True))
