@@ -223,6 +223,10 @@ class Tree:
             self.main = member
         if member is self.main:
             return "main"
+        if member.stat.name == WORKER_NAME:
+            return "worker"
+        if parent is not None and parent.role == "worker":
+            return "other"  # a worker's own child, which looks like it until it is a program
         words = " ".join(member.command)
         from_fork_server = parent is not None and FORK_SERVER in " ".join(parent.command)
         if any(helper in words for helper in HELPERS):
@@ -230,7 +234,7 @@ class Tree:
         if FORK_SERVER in words and not from_fork_server:
             return "helper"
         forked = from_fork_server or (self.main and member.command == self.main.command)
-        if member.stat.name == WORKER_NAME or SPAWNED in words or forked:
+        if SPAWNED in words or forked:
             return "worker"
         return "other"
 

@@ -118,6 +118,7 @@ def roles(watched):
     [
         ("family", ["main"] + ["worker"] * 9),
         ("named", ["main", "other", "worker"]),
+        ("starter", ["helper", "main", "other", "worker"]),
         ("program", ["main", "other"]),
         ("sandbox", ["helper", "main"] + ["worker"] * 9),
         ("spawn spawn", ["helper", "main", "worker"]),

@@ -13,6 +13,11 @@ def say_and_sleep():
     time.sleep(60)
 
 
+def fork_and_sleep():
+    os.fork()
+    say_and_sleep()
+
+
 def grandchild(*, new_session):
     """An orphan: its parent ends at once."""
     if os.fork() == 0:
@@ -67,6 +72,11 @@ elif kind == "named":  # the loader's name on one child; the other is about to b
         if os.fork() == 0:
             ctypes.CDLL(None).prctl(15, name, 0, 0, 0)
             say_and_sleep()
+elif kind == "starter":  # a spawned worker that is about to start a program
+    import multiprocessing
+
+    if __name__ == "__main__":
+        multiprocessing.get_context("spawn").Process(target=fork_and_sleep).start()
 elif kind == "spawn":
     import multiprocessing
 
