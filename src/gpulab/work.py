@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import tarfile
+import tempfile
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -121,10 +122,9 @@ def _ordinary(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
 def _lay_out_whole(exercise: Exercise, folder: Path) -> None:
     """Lay the shipped files out beside the folder first: it is there whole, or not at all."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = folder.with_name(f".{folder.name}.{os.getpid()}")
+    partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
-        lay_out(exercise, partial)
-        partial.rename(folder)
+        lay_out(exercise, partial / folder.name).rename(folder)
     except OSError:
         if not folder.is_dir():  # else another command was quicker
             raise
