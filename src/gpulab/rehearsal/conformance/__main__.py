@@ -49,7 +49,7 @@ def _show(device: str, findings: list[Finding]) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """Run the suite; 0 when nothing is wrong and nothing crashed, 2 when something is, 1 unusable."""
+    """Run the suite; return 0 when all is well, 2 when something is not, 1 when it cannot run."""
     arguments = _arguments(argv)
     if arguments.device == "rehearsal":
         complaint = launch.availability(Path(sys.executable))

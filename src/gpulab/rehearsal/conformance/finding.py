@@ -13,8 +13,8 @@ class Finding:
 
     Attributes:
         part: `operators`, `models` or `cases`.
-        outcome: `values` (the CPU's values, or the expected behaviour), `random` (random or
-            uninitialised by definition, judged on shape and dtype), `refused` (by name), `none` (the
+        outcome: `values` (the CPU's values, or what is expected), `random` (random or uninitialised
+            by definition, judged on shape and dtype), `refused` (by name), `none` (the
             CPU has nothing to compare with), `wrong`, or `crash` (its process died or hung).
         detail: One line, for the last four.
     """

@@ -1,4 +1,4 @@
-"""Torch's own operator database: every operator on the device against the same operator on the CPU."""
+"""Torch's own operator database: every operator on the device against the same on the CPU."""
 
 import contextlib
 import re
@@ -72,7 +72,7 @@ def _time_limit() -> Iterator[None]:
 
 
 def _samples(op: Any) -> list[Any]:
-    """Return a few inputs on the CPU: float32, or another dtype where an operator has no float32."""
+    """Return a few inputs on the CPU: float32, or another dtype for operators without it."""
     if not op.dtypes:
         return []  # not for the CPU
     dtype = torch.float32 if torch.float32 in op.dtypes else min(op.dtypes, key=str)

@@ -14,6 +14,7 @@ from gpulab.rehearsal.conformance.finding import GOOD, Finding
 
 CAPACITY = 4 << 30
 CASE_GROUPS = ("texts", "memory", "streams", "random", "processes", "precision", "assertion")
+NO_DATABASE = "torch's operator database does not load: pip install expecttest"
 _CHILD = "gpulab.rehearsal.conformance.child"
 _SECONDS = 300
 _BATCH = 100  # operators a process: its start-up is shared, a crash costs little
@@ -40,7 +41,10 @@ class Suite:
 
     def operator_names(self) -> list[str]:
         """Return the names in torch's database."""
-        return self._run("names").stdout.split()
+        names: list[str] = self._run("names").stdout.split()
+        if not names:
+            raise RuntimeError(NO_DATABASE)
+        return names
 
     def operators(self, indices: Sequence[int], names: Sequence[str]) -> Iterator[Finding]:
         """Judge operators by their places; one that ends its process is a crash."""
