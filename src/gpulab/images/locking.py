@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import shutil
 import subprocess
 from pathlib import Path
@@ -56,10 +57,7 @@ def solve(wishes: dict[str, Any]) -> list[dict[str, Any]]:
     Raises:
         LabError: py-rattler is missing, the channel cannot be reached, or there is no solution.
     """
-    try:
-        import rattler  # noqa: PLC0415 - needed for this alone
-    except ImportError:
-        raise LabError("Locking needs py-rattler; install gpulab with its dev extra.") from None
+    rattler = _rattler()
     specs = [wish for wish in wishes["dependencies"] if isinstance(wish, str)]
     solution = rattler.solve(
         sources=wishes["channels"],
@@ -70,7 +68,7 @@ def solve(wishes: dict[str, Any]) -> list[dict[str, Any]]:
     )
     try:
         records = asyncio.run(_awaited(solution))
-    except Exception as error:  # py-rattler has no common base for its errors
+    except Exception as error:  # noqa: BLE001 - py-rattler has no common base for its errors
         said = " ".join(str(error).split())
         raise LabError(f"The conda packages cannot be resolved: {said}") from None
     return [_facts(record) for record in rattler.PackageRecord.sort_topologically(records)]
@@ -78,8 +76,7 @@ def solve(wishes: dict[str, Any]) -> list[dict[str, Any]]:
 
 def virtual_packages() -> list[Any]:
     """What the base images offer: Linux on x86-64 with their glibc."""
-    import rattler  # noqa: PLC0415
-
+    rattler = _rattler()
     offered = {"__linux": "5.15", "__glibc": GLIBC, "__unix": "0", "__archspec": "1"}
     return [
         rattler.GenericVirtualPackage(
@@ -89,6 +86,13 @@ def virtual_packages() -> list[Any]:
         )
         for name, version in offered.items()
     ]
+
+
+def _rattler() -> Any:
+    try:
+        return importlib.import_module("rattler")
+    except ImportError:
+        raise LabError("Locking needs py-rattler; install gpulab with its images extra.") from None
 
 
 async def _awaited(solution: Any) -> list[Any]:
@@ -106,7 +110,7 @@ def _compile(stacks: Stacks, name: str, wishes: dict[str, Any], wheelhouse: Path
     """The wheels that fulfil an environment.yml, with every hash that the index knows."""
     uv = shutil.which("uv")
     if uv is None:
-        raise LabError("Locking needs uv; install gpulab with its dev extra.")
+        raise LabError("Locking needs uv; install gpulab with its images extra.")
     (wheels,) = (wish["pip"] for wish in wishes["dependencies"] if isinstance(wish, dict))
     command = [uv, "pip", "compile", "-", "--quiet", "--generate-hashes", "--no-annotate"]
     command += ["--no-header", "--no-emit-index-url", "--no-emit-find-links"]

@@ -5,7 +5,7 @@ same for all stacks. Each has a folder below images/locks/:
 
     environment.yml      what is wanted; written from stacks.yml
     conda-linux-64.lock  the conda packages, by address and sha256
-    conda-packages.json  what the channel says of these packages, to prove offline that nothing is missing
+    conda-packages.json  what the channel says of them, to prove offline that nothing is missing
     requirements.lock    the wheels, by name, version and sha256
 """
 
