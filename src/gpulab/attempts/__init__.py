@@ -1,7 +1,8 @@
 """Attempts: an attendee's code run once, in a process of its own, watched from outside."""
 
 from gpulab.attempts.attempt import Attempt, Ended, Limits, Line
-from gpulab.attempts.job import Call, Job
+from gpulab.attempts.job import Call, Job, Setting
+from gpulab.attempts.launch import Launched, Launcher, LocalLauncher, Prepared
 from gpulab.attempts.runner import run
 
 __all__ = [
@@ -9,7 +10,12 @@ __all__ = [
     "Call",
     "Ended",
     "Job",
+    "Launched",
+    "Launcher",
     "Limits",
     "Line",
+    "LocalLauncher",
+    "Prepared",
+    "Setting",
     "run",
 ]

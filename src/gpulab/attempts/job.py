@@ -35,6 +35,38 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Setting:
+    """What a process must be told before it can start, whatever its job will be.
+
+    Attributes:
+        python: the Python it runs on, by the name that it has where the attempt runs.
+        device: what stands behind `cuda`.
+        device_bytes: memory of the rehearsal device.
+    """
+
+    python: Path
+    device: Device
+    device_bytes: int = REHEARSAL_BYTES
+
+    def environment(self) -> dict[str, str]:
+        """A clean environment that shows an attempt its device and nothing of the grader."""
+        passed = {
+            name: value
+            for name, value in os.environ.items()
+            if any(fnmatch.fnmatchcase(name, pattern) for pattern in PASSED_ON)
+        }
+        # Unbuffered, because a pipe is no terminal: lines must arrive when they are printed.
+        passed["PYTHONUNBUFFERED"] = "1"
+        if self.device is Device.CPU:
+            passed["CUDA_VISIBLE_DEVICES"] = ""
+        if self.device is Device.REHEARSAL:
+            passed.pop("CUDA_VISIBLE_DEVICES", None)
+            passed |= rehearsal.environment(self.device_bytes)
+            passed["PYTHONPATH"] = str(rehearsal.SITE)
+        return passed
+
+
+@dataclass(frozen=True)
 class Job:
     """One attempt to be made.
 
@@ -44,7 +76,9 @@ class Job:
         arguments: its arguments, when it is run.
         call: call a function instead of running the script.
         scratch: folder for temporary files, removed by whoever made it.
-        device_bytes: memory of the rehearsal device.
+        python, device, device_bytes: see `Setting`.
+        shared: folders that the attempt may be given paths of, to read and to write.
+        cold: only a fresh process will do, because the environment is part of the exercise.
     """
 
     folder: Path
@@ -55,33 +89,27 @@ class Job:
     python: Path = Path(sys.executable)
     device: Device = Device.CPU
     device_bytes: int = REHEARSAL_BYTES
+    shared: tuple[Path, ...] = ()
+    cold: bool = False
     limits: Limits = field(default_factory=Limits)
 
+    @property
+    def setting(self) -> Setting:
+        """What the process must know before the job."""
+        return Setting(self.python, self.device, self.device_bytes)
+
     def environment(self) -> dict[str, str]:
-        """A clean environment that shows the attempt its device and nothing of the grader."""
-        passed = {
-            name: value
-            for name, value in os.environ.items()
-            if any(fnmatch.fnmatchcase(name, pattern) for pattern in PASSED_ON)
-        }
-        # Unbuffered, because a pipe is no terminal: lines must arrive when they are printed.
-        passed |= {"TMPDIR": str(self.scratch), "PYTHONUNBUFFERED": "1"}
-        if self.device is Device.CPU:
-            passed["CUDA_VISIBLE_DEVICES"] = ""
-        if self.device is Device.REHEARSAL:
-            passed.pop("CUDA_VISIBLE_DEVICES", None)
-            passed |= rehearsal.environment(self.device_bytes)
-            passed["PYTHONPATH"] = str(rehearsal.SITE)
-        return passed
+        """The setting's environment, with temporary files in `scratch`."""
+        return self.setting.environment() | {"TMPDIR": str(self.scratch)}
 
     def request(self) -> dict[str, Any]:
-        """What the attempt side is told; only for a job with a call."""
-        if self.call is None:
-            raise TypeError("a job without a call runs the script and is told nothing")
+        """What the attempt side is told; `function` is None where the script is to be run."""
+        call = self.call or Call("")
         return {
             "script": self.script,
-            "function": self.call.function,
-            "args": list(self.call.args),
-            "kwargs": self.call.kwargs,
-            "probe": None if self.call.probe is None else str(self.call.probe),
+            "arguments": list(self.arguments),
+            "function": call.function or None,
+            "args": list(call.args),
+            "kwargs": call.kwargs,
+            "probe": None if call.probe is None else str(call.probe),
         }

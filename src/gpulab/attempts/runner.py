@@ -4,41 +4,44 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import selectors
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable
 
-from gpulab.attempts import messages
 from gpulab.attempts.answer import AnswerPipe
 from gpulab.attempts.attempt import Attempt, Ended, Line
-from gpulab.attempts.job import CHILD, Job
-from gpulab.model import Device, LabError
+from gpulab.attempts.job import Job
+from gpulab.attempts.launch import Launcher, LocalLauncher
+from gpulab.model import Device
 from gpulab.observe import Gpu, Observer, become_subreaper, end_everything
 
 LOOK_EVERY = 0.05  # seconds between two looks at the process tree
-FILE_BYTES = 4 << 30  # the largest file that an attempt may write
 
 Listener = Callable[[Line | Observer], None]
 
 
-def run(job: Job, listener: Listener | None = None, stop: threading.Event | None = None) -> Attempt:
+def run(
+    job: Job,
+    listener: Listener | None = None,
+    stop: threading.Event | None = None,
+    launcher: Launcher | None = None,
+) -> Attempt:
     """Make the attempt and return what was seen of it.
 
     Args:
         job: what to do.
         listener: told every line of output as it comes, and the observer after each look.
         stop: set by another thread to end the attempt early.
+        launcher: starts it; without one, at the level `local`.
 
     Raises:
         LabError: the attempt could not be started.
         InterruptedError: `stop` was set.
     """
     become_subreaper()
-    watch = _Watch(job, listener or (lambda _: None))
+    watch = _Watch(job, listener or (lambda _: None), launcher or LocalLauncher())
     try:
         watch.until_ended(stop or threading.Event())
         return watch.attempt()
@@ -47,7 +50,7 @@ def run(job: Job, listener: Listener | None = None, stop: threading.Event | None
 
 
 class _Watch:
-    def __init__(self, job: Job, listener: Listener) -> None:
+    def __init__(self, job: Job, listener: Listener, launcher: Launcher) -> None:
         self.job, self.listener = job, listener
         self.ended: Ended | None = None
         self.lines: list[Line] = []
@@ -55,17 +58,18 @@ class _Watch:
         self.output_bytes = 0
         self.left_running = 0
         self.selector = selectors.DefaultSelector()
+        self.launched = launcher.launch(job)
         self.started = time.monotonic()
-        self.process, answer_fd = _launch(job)
+        self.process = self.launched.process
         gpu = Gpu() if job.device is Device.CUDA else None
-        self.observer = Observer(self.process.pid, job.folder, gpu=gpu)
+        self.observer = Observer(self.process.pid, self.launched.folder, gpu=gpu)
         self.pidfd = os.pidfd_open(self.process.pid)
         self.selector.register(self.pidfd, selectors.EVENT_READ, None)
+        outputs = self.launched.outputs
         for name in ("stdout", "stderr"):
-            fd = os.dup(getattr(self.process, name).fileno())
-            self._read_from(fd, _Lines(name, self._take_line))
-        if answer_fd is not None:
-            self._read_from(answer_fd, self.answer)
+            self._read_from(outputs.pop(name), _Lines(name, self._take_line))
+        if "answer" in outputs:
+            self._read_from(outputs.pop("answer"), self.answer)
 
     def _read_from(self, fd: int, reader: _Lines | AnswerPipe) -> None:
         os.set_blocking(fd, False)
@@ -162,7 +166,7 @@ class _Watch:
     def attempt(self) -> Attempt:
         if self.ended is None:
             raise RuntimeError("asked for the result of an attempt that has not ended")
-        exit_code = self.process.wait() if self.ended is Ended.EXIT else None
+        exit_code = self.launched.exit_code() if self.ended is Ended.EXIT else None
         return Attempt(
             ended=self.ended,
             exit_code=exit_code,
@@ -182,9 +186,7 @@ class _Watch:
         for key in list(self.selector.get_map().values()):
             os.close(key.fd)
         self.selector.close()
-        for stream in (self.process.stdout, self.process.stderr):
-            if stream is not None:
-                stream.close()
+        self.launched.close()
 
 
 class _Lines:
@@ -202,50 +204,3 @@ class _Lines:
     def flush(self, at: float) -> None:
         if self.rest:
             self.feed(b"\n", at)
-
-
-def _launch(job: Job) -> tuple[subprocess.Popen[bytes], int | None]:
-    """Start the job; returns the process and the pipe its answer comes by."""
-    with contextlib.ExitStack() as stack:
-        command, answer_fd = [str(job.python), job.script, *job.arguments], None
-        inherited: tuple[int, ...] = ()
-        if job.call is not None:
-            request = _request_file(job)
-            stack.callback(os.close, request)
-            answer_fd, write_fd = os.pipe()
-            stack.callback(os.close, write_fd)
-            command = [str(job.python), str(CHILD), str(request), str(write_fd)]
-            inherited = (request, write_fd)
-        try:
-            process = subprocess.Popen(
-                command,
-                cwd=job.folder,
-                env=job.environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                pass_fds=inherited,
-                start_new_session=True,
-            )
-        except OSError as error:
-            if answer_fd is not None:
-                os.close(answer_fd)
-            raise LabError(f"{job.python} cannot be started ({error.strerror}).", code=4) from None
-    _limit(process.pid)
-    return process, answer_fd
-
-
-def _limit(pid: int) -> None:
-    # From outside, at once: what it starts later inherits these. Never RLIMIT_AS: CUDA reserves
-    # far more address space than it uses.
-    with contextlib.suppress(ProcessLookupError):
-        resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
-
-
-def _request_file(job: Job) -> int:
-    fd = os.memfd_create("request")
-    with os.fdopen(os.dup(fd), "wb") as file:
-        file.write(messages.pack(job.request()))
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd

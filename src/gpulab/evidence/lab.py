@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from gpulab import attempts
-from gpulab.attempts import Attempt, Call, Job, Limits, Line
+from gpulab.attempts import Attempt, Call, Job, Launcher, Limits, Line, LocalLauncher
 from gpulab.catalogue import CheckFile, Exercise
+from gpulab.catalogue.exercises import Start
 from gpulab.evidence.report import notebook
 from gpulab.evidence.require import who_waits
 from gpulab.model import Device, LabError
@@ -42,9 +43,11 @@ class Order:
 class Lab:
     """Makes attempts for the checks of one exercise."""
 
-    def __init__(self, order: Order, progress: Progress) -> None:
+    def __init__(self, order: Order, progress: Progress, launcher: Launcher | None = None) -> None:
         self._order = order
         self._progress = progress
+        self._launcher = launcher or LocalLauncher()
+        self._shared: list[Path] = []
         self._numbers = itertools.count(1)  # one source for both threads of `both`
         self.rng = np.random.default_rng(order.seed)
 
@@ -62,6 +65,7 @@ class Lab:
         """A fresh folder that attempts can read and write."""
         folder = self._order.scratch / f"inputs-{next(self._numbers)}" / name
         folder.mkdir(parents=True)
+        self._shared.append(folder)
         return folder
 
     def run(self, *arguments: str) -> Attempt:
@@ -125,9 +129,11 @@ class Lab:
             python=self._order.python,
             device=self.device,
             device_bytes=self._order.device_bytes,
+            shared=tuple(self._shared),
+            cold=facts.start is Start.COLD,
             limits=Limits(seconds=facts.seconds, memory=_bytes(facts.memory_mib)),
         )
-        attempt = attempts.run(job, lambda seen: self._progress(which, seen), stop)
+        attempt = attempts.run(job, lambda seen: self._progress(which, seen), stop, self._launcher)
         if which == "submission":
             notebook.attempts.append(summary(attempt))
         return attempt

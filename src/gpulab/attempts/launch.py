@@ -1,0 +1,151 @@
+"""The seam between the runner and what surrounds an attempt, and its plain side: no sandbox."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from gpulab.attempts import messages
+from gpulab.attempts.job import CHILD, Job, Setting
+from gpulab.attempts.processes import Pipes, limit, start
+from gpulab.attempts.waiting import Waiting, control_pair
+from gpulab.model import LabError
+
+WARM = ("torch",)  # what a process imports while it waits
+
+
+@dataclass
+class Launched:
+    """An attempt that has just begun.
+
+    Attributes:
+        process: the root of its tree of processes, a child of this process.
+        outputs: descriptors to read by name: stdout, stderr, and answer for a job with a call.
+            Whoever takes a descriptor out closes it.
+        folder: the work folder by the name that the attempt knows it by.
+        sources: the same files where the attempt cannot change them, or `folder` itself.
+        warm: torch was imported before the job came.
+        out_of_memory: whether the kernel ended a process of it at its memory limit.
+        release: closed once no process of it lives; gives back what was set up for it.
+    """
+
+    process: subprocess.Popen[bytes]
+    outputs: dict[str, int]
+    folder: Path
+    sources: Path
+    warm: bool = False
+    out_of_memory: Callable[[], bool] = lambda: False
+    release: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+    def exit_code(self) -> int:
+        """Wait for the end; a signal's number is negative."""
+        return self.process.wait()
+
+    def close(self) -> None:
+        """Give everything back, after the end of every process of it."""
+        for fd in self.outputs.values():
+            os.close(fd)
+        self.outputs.clear()
+        self.release.close()
+
+
+class Prepared(Protocol):
+    """A process that waits for its one job, torch imported and CUDA untouched."""
+
+    def suits(self, job: Job) -> bool:
+        """Whether the job would run as in a fresh process."""
+
+    def deliver(self, job: Job) -> Launched:
+        """Let the job begin.
+
+        Raises:
+            LabError: the process has ended meanwhile.
+        """
+
+    def close(self) -> None:
+        """End it, unused."""
+
+
+class Launcher(Protocol):
+    """Starts attempts on one level of hiding: "local" or "isolated"."""
+
+    level: str
+
+    def launch(self, job: Job) -> Launched:
+        """Start the job in a fresh process.
+
+        Raises:
+            LabError: it cannot be started.
+        """
+
+    def prepare(self, setting: Setting) -> Prepared:
+        """Start a process that imports torch and waits for a job of this setting.
+
+        Raises:
+            LabError: it cannot be started.
+        """
+
+
+class LocalLauncher:
+    """As the same user, in the same file system; nothing is hidden."""
+
+    level = "local"
+
+    def prepare(self, setting: Setting) -> LocalWaiting:
+        """Start a process that waits; see `Launcher`."""
+        with contextlib.ExitStack() as stack:
+            pipes = stack.enter_context(Pipes(answer=True))
+            ours, theirs = control_pair()
+            stack.enter_context(theirs)
+            inherited = [theirs.fileno(), pipes.write["answer"]]
+            command = [str(setting.python), str(CHILD), "--wait", *map(str, inherited), "", *WARM]
+            try:
+                # In our session, that nobody takes it for an orphan before it is kept apart.
+                process = start(
+                    command, pipes, inherited, setting.environment(), Path("/"), session=False
+                )
+            except LabError:
+                ours.close()
+                raise
+            limit(process.pid)
+            waiting = LocalWaiting(process, pipes.take(), ours)
+        waiting.become_ready()
+        return waiting
+
+    def launch(self, job: Job) -> Launched:
+        """Start the job; see `Launcher`."""
+        python = str(job.python)
+        with contextlib.ExitStack() as stack:
+            pipes = stack.enter_context(Pipes(answer=job.call is not None))
+            command, inherited = [python, job.script, *job.arguments], []
+            if job.call is not None:
+                request = _request_file(job)
+                stack.callback(os.close, request)
+                inherited = [request, pipes.write["answer"]]
+                command = [python, str(CHILD), *map(str, inherited)]
+            process = start(command, pipes, inherited, job.environment(), job.folder)
+            limit(process.pid)
+            return Launched(process, pipes.take(), job.folder, job.folder)
+
+
+def _request_file(job: Job) -> int:
+    fd = os.memfd_create("request")
+    with os.fdopen(os.dup(fd), "wb") as file:
+        file.write(messages.pack(job.request()))
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+class LocalWaiting(Waiting):
+    """A process that waits without a sandbox."""
+
+    def deliver(self, job: Job) -> Launched:
+        """Let the job begin; see `Prepared`."""
+        place = {"folder": str(job.folder), "environment": job.environment(), "fresh": False}
+        self.send(job.request() | place)
+        return Launched(self.process, self.take_outputs(job), job.folder, job.folder, warm=True)
