@@ -15,6 +15,7 @@ from gpulab.attempts.job import CHILD, Job, Setting
 from gpulab.attempts.processes import Pipes, limit, start
 from gpulab.attempts.waiting import Waiting, control_pair
 from gpulab.model import LabError
+from gpulab.observe import births, keep_apart
 
 WARM = ("torch",)  # what a process imports while it waits
 
@@ -128,7 +129,10 @@ class LocalLauncher:
                 stack.callback(os.close, request)
                 inherited = [request, pipes.write["answer"]]
                 command = [python, str(CHILD), *map(str, inherited)]
-            process = start(command, pipes, inherited, job.environment(), job.folder)
+            environment = job.environment()
+            with births:
+                process = start(command, pipes, inherited, environment, job.folder)
+                keep_apart(process.pid)  # until it is observed
             limit(process.pid)
             return Launched(process, pipes.take(), job.folder, job.folder)
 

@@ -12,7 +12,7 @@ from gpulab.observe.model import (
 )
 from gpulab.observe.observer import Observer, end_everything
 from gpulab.observe.orphans import end_orphans
-from gpulab.observe.tree import become_subreaper, keep_apart
+from gpulab.observe.tree import become_subreaper, births, keep_apart
 
 __all__ = [
     "Device",
@@ -26,6 +26,7 @@ __all__ = [
     "ThreadStack",
     "WaitingProcess",
     "become_subreaper",
+    "births",
     "end_everything",
     "end_orphans",
     "keep_apart",

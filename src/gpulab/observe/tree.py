@@ -4,6 +4,7 @@ import ctypes
 import math
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -28,6 +29,8 @@ Children = Callable[[int], list[int]]
 
 _trees: "WeakSet[Tree]" = WeakSet()
 _ours: set[int] = set()
+births = threading.Lock()
+"""Held while a child is started and named to `keep_apart`: no tree sees it before it is named."""
 
 
 def become_subreaper() -> None:
@@ -42,7 +45,7 @@ def keep_apart(pid: int) -> None:
     """Name a child of this process that belongs to no attempt.
 
     Needed only for a child started in a session of its own while an attempt is observed: it would
-    look like an orphan of that attempt.
+    look like an orphan of that attempt. A tree that is rooted there later takes it back.
     """
     _ours.add(pid)
 
@@ -91,6 +94,7 @@ class Tree:
         self.session = stat.session if stat else root
         self._clock_zero = time.monotonic()
         _trees.add(self)
+        _ours.discard(root)
 
     def clock(self) -> float:
         """Seconds since this object was made."""
@@ -164,11 +168,13 @@ class Tree:
 
     def _orphans(self, children: Children) -> set[int]:
         """Children of this process that it did not start."""
-        others = [tree for tree in _trees if tree is not self]
-        foreign = _ours.union([self.root], *({tree.root, *tree.alive} for tree in others))
-        sessions = {os.getsid(0), *(tree.session for tree in others)}
+        with births:
+            others = [tree for tree in _trees if tree is not self]
+            foreign = _ours.union([self.root], *({tree.root, *tree.alive} for tree in others))
+            sessions = {os.getsid(0), *(tree.session for tree in others)}
+            ours = children(os.getpid())
         found = set()
-        for pid in children(os.getpid()):
+        for pid in ours:
             if pid in foreign or (stat := read_stat(f"/proc/{pid}")) is None:
                 continue
             # A child of ours may have started in the same clock tick as the root, just before.
