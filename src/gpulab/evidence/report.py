@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -65,5 +66,10 @@ def remark(key: str, **values: Any) -> None:
 
 
 def note(**values: Any) -> None:
-    """Add JSON values to the check's evidence."""
+    """Add JSON values to the check's evidence.
+
+    Raises:
+        TypeError: a value is none.
+    """
+    json.dumps(values)
     notebook.notes |= values

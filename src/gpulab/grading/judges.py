@@ -22,6 +22,7 @@ from gpulab.observe import become_subreaper, end_orphans
 Listener = Callable[[dict[str, Any]], None]
 
 END_WITHIN = 10.0  # seconds to end attempts after the life line was closed
+JUDGED = (None, 0, 1)  # pytest's exit statuses: all passed, some failed; None: no need to run it
 MAX_ACCOUNT = 1 << 20  # bytes of a grading process's own output that are passed on
 
 _alive: set[int] = set()  # grading processes of every thread
@@ -100,13 +101,13 @@ class Judge:
                 self._send(order)
                 for event in _read(events):
                     listener(event)
-                    done = event["event"] == "done"
+                    done = event["event"] == "done" and event["status"] in JUDGED
                     findings.take(event)
-        finally:
             self.end()
             if not done or any(_crashed(result) for result in findings.results):
                 # pytest's account of it: for authors, not for attendees
                 listener({"event": "crash", "text": self._account()})
+        finally:
             self.close()
         return findings
 
