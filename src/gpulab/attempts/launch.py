@@ -30,7 +30,7 @@ class Launched:
             Whoever takes a descriptor out closes it.
         folder: the work folder by the name that the attempt knows it by.
         sources: the same files where the attempt cannot change them, or `folder` itself.
-        warm: torch was imported before the job came.
+        waited: its processes were there before the job came.
         out_of_memory: whether the kernel ended a process of it at its memory limit.
         release: closed once no process of it lives; gives back what was set up for it.
     """
@@ -39,7 +39,7 @@ class Launched:
     outputs: dict[str, int]
     folder: Path
     sources: Path
-    warm: bool = False
+    waited: bool = False
     out_of_memory: Callable[[], bool] = lambda: False
     release: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
@@ -152,4 +152,4 @@ class LocalWaiting(Waiting):
         """Let the job begin; see `Prepared`."""
         place = {"folder": str(job.folder), "environment": job.environment(), "fresh": False}
         self.send(job.request() | place)
-        return Launched(self.process, self.take_outputs(job), job.folder, job.folder, warm=True)
+        return Launched(self.process, self.take_outputs(job), job.folder, job.folder, waited=True)

@@ -44,9 +44,9 @@ def run(
     watch = _Watch(job, listener or (lambda _: None), launcher or LocalLauncher())
     try:
         watch.until_ended(stop or threading.Event())
-        return watch.attempt()
     finally:
         watch.close()
+    return watch.attempt()
 
 
 class _Watch:
@@ -62,7 +62,13 @@ class _Watch:
         self.started = time.monotonic()
         self.process = self.launched.process
         gpu = Gpu() if job.device is Device.CUDA else None
-        self.observer = Observer(self.process.pid, self.launched.folder, gpu=gpu)
+        self.observer = Observer(
+            self.process.pid,
+            self.launched.sources,
+            gpu=gpu,
+            inside=self.launched.folder,
+            waited=self.launched.waited,
+        )
         self.pidfd = os.pidfd_open(self.process.pid)
         self.selector.register(self.pidfd, selectors.EVENT_READ, None)
         outputs = self.launched.outputs
@@ -97,6 +103,8 @@ class _Watch:
         self._drain_all()
         if self.ended is Ended.EXIT and self._says_too_much():
             self.ended = Ended.FLOOD
+        if self.launched.out_of_memory() and (self.ended is not Ended.EXIT or self._failed()):
+            self.ended = Ended.MEMORY
 
     def _look(self) -> None:
         self.observer.look(self.output_bytes)
@@ -117,6 +125,9 @@ class _Watch:
             or len(self.lines) > limits.lines
             or self.answer.size > limits.answer_bytes
         )
+
+    def _failed(self) -> bool:
+        return self.launched.exit_code() != 0
 
     def _over_memory(self) -> bool:
         limit, latest = self.job.limits.memory, self.observer.latest

@@ -1,5 +1,6 @@
 """Watches an attempt from outside: its processes, time, memory, and whether it hangs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from gpulab.observe import waits
@@ -21,12 +22,23 @@ class Observer:
     """The observers of one attempt.
 
     `pid` is the root of the attempt's tree of processes, started in a session of its own; `folder`
-    the work folder, whose lines are shown first. Call `look` about every 50 ms from one thread.
+    the work folder, whose lines are shown first, and `inside` the name by which the attempt knows
+    it. `waited`: the processes that there are already waited for the attempt to begin; the CPU time
+    that they have used does not count. Call `look` about every 50 ms from one thread.
     """
 
-    def __init__(self, pid: int, folder: Path, *, gpu: Gpu | None = None) -> None:
+    def __init__(
+        self,
+        pid: int,
+        folder: Path,
+        *,
+        gpu: Gpu | None = None,
+        inside: Path | None = None,
+        waited: bool = False,
+    ) -> None:
         self.hang: Hang | None = None
         self._folder = folder.resolve()
+        self._inside = inside or folder
         self._gpu = gpu
         self._tree = Tree(pid)
         self._recogniser = Recogniser(self._tree)
@@ -37,6 +49,10 @@ class Observer:
         self._gpu_bytes: int | None = None
         if gpu and gpu.absent:
             self._missing[f"GPU: {gpu.absent}"] = None
+        self._cpu_before: dict[int, float] = {}
+        if waited:
+            self._tree.look(self._tree.clock(), thorough=True)
+            self._cpu_before = {pid: member.stat.cpu for pid, member in self._tree.alive.items()}
 
     def look(self, output_bytes: int) -> None:
         """Take one sample; `output_bytes` counts what the attempt has written so far.
@@ -79,10 +95,16 @@ class Observer:
         named = any(member.stat.name == WORKER_NAME for member in self._tree.members)
         return Evidence(
             wall=self._tree.clock() if ended is None else ended,
-            cpu=self._tree.cpu(),
+            cpu=max(0.0, self._tree.cpu() - sum(self._cpu_before.values())),
             memory=self._series.samples,
-            processes=tuple(_record(m, loader_names=named) for m in self._tree.members),
+            processes=tuple(self._record(m, loader_names=named) for m in self._tree.members),
             missing=tuple(self._missing),
+        )
+
+    def _record(self, member: Member, *, loader_names: bool) -> ProcessRecord:
+        before = self._cpu_before.get(member.pid, 0.0)
+        return replace(
+            _record(member, loader_names=loader_names), cpu=max(0.0, member.stat.cpu - before)
         )
 
     def end_everything(self) -> None:
@@ -102,7 +124,7 @@ class Observer:
     def _describe(self, member: Member, until: float) -> WaitingProcess:
         try:
             limit = until - self._tree.clock()
-            stacks = take_stacks(member.pid, self._folder, time_limit=limit)
+            stacks = take_stacks(member.pid, self._folder, self._inside, time_limit=limit)
         except StacksUnavailableError as error:
             self._missing[str(error)] = None
             stacks = ()

@@ -22,13 +22,13 @@ class StacksUnavailableError(Exception):
 
 
 def take_stacks(
-    pid: int, folder: Path, *, time_limit: float = TIME_LIMIT
+    pid: int, folder: Path, inside: Path | None = None, *, time_limit: float = TIME_LIMIT
 ) -> tuple[ThreadStack, ...]:
     """The stacks of all Python threads of a process, the main thread's first.
 
-    Frames of files below `folder` come first, with their source. The process is not stopped for
-    it: this is meant for processes that stand still. StacksUnavailableError where py-spy is absent,
-    refused, or slower than `time_limit` seconds.
+    Frames of files below `folder` come first, with their source; `inside` is the process's own name
+    for it. The process is not stopped for it: this is meant for processes that stand still.
+    StacksUnavailableError where py-spy is absent, refused, or slower than `time_limit` seconds.
     """
     time_limit = min(time_limit, TIME_LIMIT)
     if time_limit <= 0:
@@ -50,18 +50,20 @@ def take_stacks(
         raise StacksUnavailableError(f"Python stacks: py-spy failed ({reason})")
     threads = sorted(json.loads(result.stdout), key=lambda thread: thread["os_thread_id"] != pid)
     return tuple(
-        ThreadStack(thread["thread_name"] or "", _frames(thread["frames"], folder))
+        ThreadStack(thread["thread_name"] or "", _frames(thread["frames"], folder, inside))
         for thread in threads
     )
 
 
-def _frames(calls: list[dict[str, Any]], folder: Path) -> tuple[Frame, ...]:
+def _frames(
+    calls: list[dict[str, Any]], folder: Path, inside: Path | None = None
+) -> tuple[Frame, ...]:
     """The calls as frames, those of the folder's own files first and named from the folder on."""
     own: list[Frame] = []
     others: list[Frame] = []
     for call in calls:
         file, line = call["filename"], call["line"]
-        path = _inside(file, folder)
+        path = _outside(file, folder, inside or folder)
         if path:
             name = str(path.relative_to(folder))
             own.append(Frame(name, line, call["name"], _source(path, line, folder)))
@@ -70,8 +72,10 @@ def _frames(calls: list[dict[str, Any]], folder: Path) -> tuple[Frame, ...]:
     return tuple(own + others)
 
 
-def _inside(file: str, folder: Path) -> Path | None:
+def _outside(file: str, folder: Path, inside: Path) -> Path | None:
     """The file's true path if it lies in the folder; a process may give its code any file name."""
+    if Path(file).is_relative_to(inside):
+        file = str(Path(file).relative_to(inside))
     try:
         path = (folder / file).resolve()
     except (OSError, RuntimeError, ValueError):  # a loop of links, a zero byte
