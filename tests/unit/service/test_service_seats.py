@@ -42,7 +42,7 @@ class Meter(threading.Thread):
 
 
 @pytest.mark.timeout(900)
-def test_fifty_seats_at_once(idle, record_property) -> None:
+def test_fifty_seats_at_once(idle) -> None:
     idle.seats = {f"seat-{number:02d}": "cpu" for number in range(SEATS)}
     service = idle.start()
     answers: list[tuple[str, str, int, dict]] = []
@@ -74,7 +74,8 @@ def test_fifty_seats_at_once(idle, record_property) -> None:
     for seat, kind, _, last in answers:
         grade = last["grade"]
         failed = [c["rationale"]["key"] for c in grade["checks"] if c["outcome"] == "failed"]
-        assert (grade["verdict"], next(iter(failed), None)) == KINDS[kind], (seat, kind)
+        found = (grade["verdict"], next(iter(failed), None))
+        assert found == KINDS[kind], (seat, kind, grade["reason"], accounts(service))
     for seat, count in service_counts(service).items():
         assert count == sum(seat == each for each, _, _ in todo)
     submissions = {grade["submission"] for _, _, _, last in answers for grade in [last["grade"]]}
@@ -83,12 +84,15 @@ def test_fifty_seats_at_once(idle, record_property) -> None:
     order = [number for _, _, number, _ in answers]
     assert order[:SEATS].count(0) >= SEATS - 1  # all first checks come first, the one before ours
     mib = (meter.peak_service >> 20, meter.peak_all >> 20)
-    record_property("service_mib", mib[0])
-    record_property("grader_mib", mib[1])
-    record_property("checks_per_minute", round(60 * len(todo) / (time.monotonic() - begun), 1))
+    rate = 60 * len(todo) / (time.monotonic() - begun)
+    print(f"service {mib[0]} MiB, grader {mib[1]} MiB, {rate:.0f} checks a minute")
     assert mib[0] < SERVICE_MIB
     assert mib[1] < SERVICE_MIB + SHARE_MIB
 
 
 def service_counts(service) -> dict[str, int]:
     return {seat: len(service.client(seat).get("/grades")) for seat in service.seats}
+
+
+def accounts(service) -> list[str]:
+    return [path.read_text()[-2000:] for path in (service.state / "crashes").glob("*")]
