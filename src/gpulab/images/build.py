@@ -132,8 +132,9 @@ _NO_BASE = re.compile(
     r"failed to load cache key|manifest unknown|no such host|Temporary failure in name resolution)"
 )
 _HASH = re.compile(
-    r"(DO NOT MATCH THE HASHES|[Hh]ash mismatch|(?:sha256|md5|checksum)\S* .*(?:mismatch|differs|"
-    r"doesn't match|does not match|invalid)|(?:mismatch|invalid) .*(?:sha256|md5|checksum))"
+    r"(DO NOT MATCH THE HASHES|hash mismatch|(?:sha256|md5|checksum)\S* .*(?:mismatch|differs|"
+    r"doesn't match|does not match|invalid)|(?:mismatch|invalid) .*(?:sha256|md5|checksum))",
+    re.IGNORECASE,
 )
 _UNAVAILABLE = re.compile(r"(No matching distribution found for .*|Could not find a version .*)")
 

@@ -82,7 +82,7 @@ def virtual_packages() -> list[Any]:
         rattler.GenericVirtualPackage(
             rattler.PackageName(name),
             rattler.Version(version),
-            "x86_64" if name == "__archspec" else "0",
+            rattler.BuildString("x86_64" if name == "__archspec" else "0"),
         )
         for name, version in offered.items()
     ]

@@ -60,6 +60,13 @@ class Wheel:
     marker: Marker | None
     sha256: tuple[str, ...]
 
+    @property
+    def line(self) -> str:
+        """Its line of a requirements file, without the marker."""
+        return " ".join(
+            [f"{self.name}=={self.version}", *(f"--hash=sha256:{each}" for each in self.sha256)]
+        )
+
     def wanted(self, python: str) -> bool:
         """Whether it is installed on Linux, x86-64, on this Python ("3.12")."""
         if self.marker is None:
