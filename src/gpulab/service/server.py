@@ -102,13 +102,21 @@ def open_socket(seat: Seat) -> socket.socket:
     """
     path = Path(seat.socket)
     try:
-        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        _make_open(path.parent)
         listener = bind_unix_socket(seat.socket, mode=0o600, backlog=BACKLOG)
         if (os.geteuid(), os.getegid()) != (seat.uid, seat.gid):
             os.chown(path, seat.uid, seat.gid, follow_symlinks=False)
     except (OSError, ValueError) as error:
         raise LabError(f"The socket {path} cannot be made ({error}); mend that.", code=4) from None
     return listener
+
+
+def _make_open(folder: Path) -> None:
+    """Make a folder that everybody may enter, whatever the umask."""
+    if not folder.is_dir():
+        _make_open(folder.parent)
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o755)
 
 
 async def serve(config: Config) -> None:

@@ -87,7 +87,11 @@ class _Run:
             judge.close()
             raise CheckStoppedError("it was stopped before it began")
         log.debug("judging", ready=ready, taken_s=round(time.monotonic() - begun, 3))
-        return grading.check(self._request, self._listener, judge)
+        return grading.check(self._request, self._hear, judge)
+
+    def _hear(self, event: dict[str, Any]) -> None:
+        if not self._stopped:  # what a stopped one says of its end concerns nobody
+            self._listener(event)
 
     def stop(self) -> None:
         with self._lock:
