@@ -15,7 +15,7 @@ SAMPLES = [MemorySample(at / 10, at << 20, 0, None) for at in range(100)]
 
 
 def test_a_rising_curve_rises() -> None:
-    rows = curve.draw(SAMPLES).plain.splitlines()
+    rows = curve.draw({"now": SAMPLES}).plain.splitlines()
     assert len(rows) == curve.HEIGHT
     assert rows[0].endswith(" 99 MiB")
     assert rows[-1].endswith(" 10 s")
@@ -23,14 +23,23 @@ def test_a_rising_curve_rises() -> None:
     assert filled == sorted(filled)
 
 
+def test_two_curves_share_one_scale() -> None:
+    half = [MemorySample(s.at, s.private // 2, 0, None) for s in SAMPLES[:50]]
+    rows = curve.draw({"before": SAMPLES, "now": half}).plain.splitlines()
+    assert (rows[0], rows[curve.HEIGHT + 1]) == ("before", "now")
+    now = rows[curve.HEIGHT + 2 :]
+    assert [row[: curve.WIDTH].strip() for row in now[: curve.HEIGHT // 2]] == [""] * 3
+    assert all(row[curve.WIDTH // 2 : curve.WIDTH].strip() == "" for row in now)
+
+
 def test_nothing_measured() -> None:
-    assert curve.draw([]).plain == "(no memory was measured)"
+    assert curve.draw({"now": []}).plain == "(no memory was measured)"
 
 
 @given(st.lists(st.tuples(st.floats(0, 1e4), st.integers(0, 2**40)), min_size=1))
 def test_any_samples_can_be_drawn(pairs: list[tuple[float, int]]) -> None:
     samples = [MemorySample(at, private, 0, None) for at, private in sorted(pairs)]
-    rows = curve.draw(samples).plain.splitlines()
+    rows = curve.draw({"now": samples}).plain.splitlines()
     assert len(rows) == curve.HEIGHT
     assert all(len(row) >= curve.WIDTH for row in rows)
 

@@ -95,19 +95,25 @@ def _crash_only(event: dict[str, Any]) -> None:
 
 def _tell(bench: Bench, exercise: Exercise, judged: Judged) -> None:
     if exercise.facts.memory_mib is not None:
-        _draw_memory(judged.grade)
+        _draw_memory(bench, judged.grade)
     console.print(verdict(judged.grade, bench.language), soft_wrap=True)
     if judged.debrief:
         console.print(Markdown(in_language(judged.debrief, bench.language)))
 
 
-def _draw_memory(grade: Grade) -> None:
+def _draw_memory(bench: Bench, grade: Grade) -> None:
+    """The memory curve, under that of the last check that was not fixed."""
     from gpulab.tasks import curve  # noqa: PLC0415 - few exercises need it, and it takes long
 
-    made = [a for c in grade.checks for a in c.evidence.get("attempts", [])]
-    if made:
-        longest = max(made, key=lambda attempt: attempt["wall_s"])
-        console.print(curve.draw(curve.samples(longest["memory"])))
+    earlier = [
+        found
+        for found in map(wire.grade, bench.grader.grades())
+        if found.exercise == grade.exercise
+        and found.verdict is Verdict.NOT_FIXED
+        and found.started < grade.started
+    ]
+    before = {"before": curve.of_grade(earlier[-1])} if earlier else {}
+    console.print(curve.draw({**before, "now": curve.of_grade(grade)}))
 
 
 def _watch(bench: Bench, exercise: Exercise, device: Device | None) -> int:

@@ -8,32 +8,44 @@ from pathlib import Path
 
 from rich.text import Text
 
-from gpulab.model import LabError
+from gpulab.model import Grade, LabError
 from gpulab.observe import MemorySample
 
 WIDTH, HEIGHT = 60, 6
 BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
-def draw(samples: Sequence[MemorySample]) -> Text:
-    """Private memory over time as block characters, WIDTH columns by HEIGHT rows."""
-    if not samples:
+def draw(curves: Mapping[str, Sequence[MemorySample]]) -> Text:
+    """Private memory over time as block characters, all curves on one scale.
+
+    Each is WIDTH columns by HEIGHT rows, under its name where there are several.
+    """
+    known = {name: samples for name, samples in curves.items() if samples}
+    if not known:
         return Text("(no memory was measured)", style="dim")
-    end = samples[-1].at or 1.0
-    columns = [0] * WIDTH
+    end = max(samples[-1].at for samples in known.values()) or 1.0
+    peak = max(sample.private for samples in known.values() for sample in samples) or 1
+    rows = []
+    for name, samples in known.items():
+        rows += [name] * (len(known) > 1) + _rows(samples, end, peak)
+    return Text("\n".join(rows), style="cyan")
+
+
+def _rows(samples: Sequence[MemorySample], end: float, peak: int) -> list[str]:
+    columns = [0] * (min(WIDTH - 1, int(samples[-1].at / end * WIDTH)) + 1)
     for sample in samples:
-        column = min(WIDTH - 1, int(sample.at / end * WIDTH))
+        column = min(len(columns) - 1, int(sample.at / end * WIDTH))
         columns[column] = max(columns[column], sample.private)
-    for at in range(1, WIDTH):
+    for at in range(1, len(columns)):
         columns[at] = columns[at] or columns[at - 1]
-    peak = max(columns) or 1
     rows = []
     for row in reversed(range(HEIGHT)):
         cells = [value / peak * HEIGHT - row for value in columns]
-        rows.append("".join(BLOCKS[round(min(1.0, max(0.0, cell)) * 8)] for cell in cells))
+        blocks = "".join(BLOCKS[round(min(1.0, max(0.0, cell)) * 8)] for cell in cells)
+        rows.append(blocks.ljust(WIDTH))
     rows[0] += f" {peak >> 20} MiB"
     rows[-1] += f" {end:.0f} s"
-    return Text("\n".join(rows), style="cyan")
+    return rows
 
 
 def save(path: Path, curves: Mapping[str, Sequence[MemorySample]]) -> None:
@@ -74,3 +86,11 @@ def check_target(path: Path) -> None:
 def samples(rows: Sequence[Sequence[float]]) -> list[MemorySample]:
     """Samples from an attempt's evidence as JSON: rows of seconds, private bytes, GPU bytes."""
     return [MemorySample(at, int(private), 0, None) for at, private, _ in rows]
+
+
+def of_grade(grade: Grade) -> list[MemorySample]:
+    """The memory of a check run's longest attempt."""
+    made = [attempt for check in grade.checks for attempt in check.evidence.get("attempts", [])]
+    if not made:
+        return []
+    return samples(max(made, key=lambda attempt: attempt["wall_s"])["memory"])
