@@ -102,6 +102,7 @@ def train(records, epochs=2):
         shuffle=True,
         num_workers=2,
         multiprocessing_context="spawn",
+        persistent_workers=True,
     )
     model = nn.Sequential(nn.LayerNorm(512), nn.Linear(512, CLASSES)).to(DEVICE)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
