@@ -119,13 +119,13 @@ class Disks:
     def __init__(self) -> None:
         self._mounted: list[Path] = []
 
-    def full(self, folder: Path) -> dict:
-        """Options of Popen under which nothing can be written to `folder`."""
+    def full(self, folder: Path, leave: int = 0) -> dict:
+        """Options of Popen under which no more than `leave` bytes can be written to `folder`."""
         folder.mkdir(parents=True, exist_ok=True)
         if self._mount(folder, "size=64k"):
-            (folder / "ballast").write_bytes(bytes(self._free(folder)))
+            (folder / "ballast").write_bytes(bytes(self._free(folder) - leave))
             return {}
-        return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))}
+        return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (leave, leave))}
 
     def read_only(self, folder: Path) -> None:
         """Make `folder`, as it is now, read-only."""

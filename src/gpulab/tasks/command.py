@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from invoke import Argument, Exit, Task
 from rich.console import Console
@@ -31,7 +31,15 @@ from gpulab.work import Work
 for _stream in (sys.stdout, sys.stderr):
     if isinstance(_stream, io.TextIOWrapper):
         _stream.reconfigure(errors="backslashreplace")
-console = Console(highlight=False)
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> NoReturn:
+        """Leave it to `command`; rich would end the process with exit code 1."""
+        raise BrokenPipeError
+
+
+console = _Console(highlight=False)
 INTERRUPTED = 130
 
 
