@@ -10,7 +10,9 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 KIB = 1024
 CHUNK = 65536
-PRIVATE = ("Private_Clean:", "Private_Dirty:")
+# Clean pages are those of files, torch's libraries among them: whether they count as private
+# depends on who else has them mapped, and they can be dropped at any time.
+PRIVATE = ("Private_Dirty:", "SwapPss:")
 
 # Signals that programs use to wake themselves or each other: USR1, USR2, ALRM, VTALRM, PROF, IO.
 WAKING_SIGNALS = (10, 12, 14, 26, 27, 29)

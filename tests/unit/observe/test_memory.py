@@ -39,6 +39,16 @@ def test_pages_shared_with_a_forked_child_are_nobodys_private_memory(watcher):
     assert watched.observer.latest.resident > 600 * MIB
 
 
+def test_pages_of_a_file_are_nobodys_private_memory(watcher, tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(bytes(300 * MIB))
+    watched = watcher.start("memory_user.py", "file", str(file))
+    watched.look_until("READY")
+    watched.look_for(1)
+    assert watched.observer.latest.resident > 300 * MIB
+    assert watched.observer.latest.private < 50 * MIB
+
+
 def test_without_the_right_to_exact_figures_the_estimate_is_named(watcher, monkeypatch):
     monkeypatch.setattr(memory, "private_memory_of", lambda _: memory.Denied())
     (seen,) = watcher.watch("memory_user.py peak")
