@@ -2,7 +2,7 @@
 
 from invoke import Collection
 
-from gpulab.tasks import attendee, author, checking, developer
+from gpulab.tasks import attendee, author, checking, developer, images
 
 namespace = Collection()
 for task in (attendee.show, attendee.run, attendee.hint, attendee.reset, attendee.pack):
@@ -18,6 +18,14 @@ _exercise = Collection("exercise")
 _exercise.add_task(author.new)
 _exercise.add_task(author.verify)
 namespace.add_collection(_exercise)
+
+_images = Collection("images")
+for task in (images.lock, images.fetch, images.build, images.verify):
+    _images.add_task(task)
+for task in (images.save, images.load, images.unpack, images.push):
+    _images.add_task(task)
+_images.add_task(images.list_, name="list")
+namespace.add_collection(_images)
 
 for task in (developer.test, developer.lint, developer.bench, developer.hardware):
     namespace.add_task(task)
