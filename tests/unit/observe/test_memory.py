@@ -1,5 +1,7 @@
 """Memory: exact within a budget, estimated in between, and a series that stays small."""
 
+import os
+
 import pytest
 
 from gpulab.observe import MemorySample, memory
@@ -42,6 +44,8 @@ def test_pages_shared_with_a_forked_child_are_nobodys_private_memory(watcher):
 def test_pages_of_a_file_are_nobodys_private_memory(watcher, tmp_path):
     file = tmp_path / "file"
     file.write_bytes(bytes(300 * MIB))
+    with file.open("rb") as written:
+        os.fsync(written)  # until then the kernel calls its pages dirty
     watched = watcher.start("memory_user.py", "file", str(file))
     watched.look_until("READY")
     watched.look_for(1)

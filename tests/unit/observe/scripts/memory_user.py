@@ -1,4 +1,4 @@
-"""Uses 300 MiB. argv[1]: peak (for 0.3 s) | fork (and shares them with a child) | file (maps one)"""
+"""Uses 300 MiB. argv[1]: peak (for 0.3 s), fork (a child shares them), file (maps one)."""
 
 import mmap
 import os
@@ -6,7 +6,7 @@ import sys
 import time
 
 if sys.argv[1] == "file":
-    with open(sys.argv[2], "rb") as file:
+    with open(sys.argv[2], "rb") as file:  # noqa: PTH123 - a plain script
         mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
     assert not any(mapped[::4096])
     print("READY", flush=True)
