@@ -1,9 +1,11 @@
 """Attempts: an attendee's code run once, in a process of its own, watched from outside."""
 
+from gpulab.attempts import sandbox
 from gpulab.attempts.attempt import Attempt, Ended, Limits, Line
 from gpulab.attempts.job import Call, Job, Setting
 from gpulab.attempts.launch import Launched, Launcher, LocalLauncher, Prepared
 from gpulab.attempts.runner import run
+from gpulab.attempts.warm import WarmPool
 
 __all__ = [
     "Attempt",
@@ -17,5 +19,7 @@ __all__ = [
     "LocalLauncher",
     "Prepared",
     "Setting",
+    "WarmPool",
     "run",
+    "sandbox",
 ]

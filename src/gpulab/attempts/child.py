@@ -1,7 +1,7 @@
 """The attempt side: call one function of the attendee's script and answer over a pipe.
 
     python child.py REQUEST_FD ANSWER_FD
-    python child.py --wait CONTROL_FD ANSWER_FD STAGE [MODULE...]
+    python child.py --wait STAGE MODULE,... CONTROL_FD ANSWER_FD
 
 The second way imports the modules, says over the control socket that it is ready, and waits for
 one job, which may also be to run the script, just as `python train.py` does. STAGE is a folder of
@@ -37,7 +37,7 @@ def main(request_fd, answer_fd):
     answer_call(request, blob, answer_fd)
 
 
-def wait(control_fd, answer_fd, stage, modules):
+def wait(stage, modules, control_fd, answer_fd):
     """Get ready, and do the one job that comes; end where none comes."""
     os.set_inheritable(control_fd, False)
     os.set_inheritable(answer_fd, False)
@@ -245,6 +245,7 @@ def pack(message):
 
 if __name__ == "__main__":
     if sys.argv[1] == "--wait":
-        wait(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5:])
+        stage, modules = sys.argv[2], filter(None, sys.argv[3].split(","))
+        wait(stage, modules, int(sys.argv[4]), int(sys.argv[5]))
     else:
         main(int(sys.argv[1]), int(sys.argv[2]))

@@ -13,7 +13,7 @@ from typing import Protocol
 from gpulab.attempts import messages
 from gpulab.attempts.job import CHILD, Job, Setting
 from gpulab.attempts.processes import Pipes, limit, start
-from gpulab.attempts.waiting import Waiting, control_pair
+from gpulab.attempts.waiting import Waiting, control_pair, waiting_for
 from gpulab.model import LabError
 from gpulab.observe import births, keep_apart
 
@@ -56,7 +56,14 @@ class Launched:
 
 
 class Prepared(Protocol):
-    """A process that waits for its one job, torch imported and CUDA untouched."""
+    """A process that was started for one job that is to come."""
+
+    def become_ready(self) -> None:
+        """Wait until it has imported what it was told to; CUDA stays untouched.
+
+        Raises:
+            LabError: it does not start, or was killed.
+        """
 
     def suits(self, job: Job) -> bool:
         """Whether the job would run as in a fresh process."""
@@ -68,8 +75,11 @@ class Prepared(Protocol):
             LabError: the process has ended meanwhile.
         """
 
+    def kill(self) -> None:
+        """End it, from any thread; whoever uses it gets a LabError."""
+
     def close(self) -> None:
-        """End it, unused."""
+        """End it, unused, and give everything back."""
 
 
 class Launcher(Protocol):
@@ -84,8 +94,8 @@ class Launcher(Protocol):
             LabError: it cannot be started.
         """
 
-    def prepare(self, setting: Setting) -> Prepared:
-        """Start a process that imports torch and waits for a job of this setting.
+    def prepare(self, setting: Setting, modules: tuple[str, ...] = WARM) -> Prepared:
+        """Start a process that imports modules and waits for a job of this setting.
 
         Raises:
             LabError: it cannot be started.
@@ -97,26 +107,29 @@ class LocalLauncher:
 
     level = "local"
 
-    def prepare(self, setting: Setting) -> LocalWaiting:
+    def prepare(self, setting: Setting, modules: tuple[str, ...] = WARM) -> LocalWaiting:
         """Start a process that waits; see `Launcher`."""
         with contextlib.ExitStack() as stack:
             pipes = stack.enter_context(Pipes(answer=True))
             ours, theirs = control_pair()
             stack.enter_context(theirs)
             inherited = [theirs.fileno(), pipes.write["answer"]]
-            command = [str(setting.python), str(CHILD), "--wait", *map(str, inherited), "", *WARM]
+            command = [str(setting.python), str(CHILD), *waiting_for("", modules, inherited)]
             try:
                 # In our session, that nobody takes it for an orphan before it is kept apart.
                 process = start(
-                    command, pipes, inherited, setting.environment(), Path("/"), session=False
+                    command,
+                    pipes,
+                    inherited,
+                    setting.environment(),
+                    Path("/"),
+                    session=False,
                 )
             except LabError:
                 ours.close()
                 raise
             limit(process.pid)
-            waiting = LocalWaiting(process, pipes.take(), ours)
-        waiting.become_ready()
-        return waiting
+            return LocalWaiting(process, pipes.take(), ours)
 
     def launch(self, job: Job) -> Launched:
         """Start the job; see `Launcher`."""
@@ -150,6 +163,7 @@ class LocalWaiting(Waiting):
 
     def deliver(self, job: Job) -> Launched:
         """Let the job begin; see `Prepared`."""
-        place = {"folder": str(job.folder), "environment": job.environment(), "fresh": False}
+        fresh = job.call is None and not self.warm
+        place = {"folder": str(job.folder), "environment": job.environment(), "fresh": fresh}
         self.send(job.request() | place)
         return Launched(self.process, self.take_outputs(job), job.folder, job.folder, waited=True)

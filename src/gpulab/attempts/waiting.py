@@ -45,13 +45,20 @@ class Waiting:
     modules: frozenset[str] = frozenset()
     stage: int | None = None
 
+    def __post_init__(self) -> None:
+        keep_apart(self.process.pid)
+
+    @property
+    def warm(self) -> bool:
+        """Whether torch is imported."""
+        return "torch" in self.modules
+
     def become_ready(self) -> None:
         """Wait until it waits.
 
         Raises:
             LabError: it ended, or took too long.
         """
-        keep_apart(self.process.pid)
         self.control.settimeout(READY_WITHIN)
         try:
             self.control.sendall(b"!")
@@ -95,6 +102,10 @@ class Waiting:
             os.close(taken.pop("answer"))
         return taken
 
+    def kill(self) -> None:
+        """End it, from any thread; whoever waits for it gets a LabError."""
+        self.process.kill()
+
     def close(self) -> None:
         """End it and give everything back."""
         self.control.close()
@@ -116,6 +127,11 @@ class Waiting:
             said = ""
         lines = [line.strip() for line in said.splitlines() if line.strip()]
         return lines[-1].rstrip(".") if lines else f"no answer within {READY_WITHIN:g} s"
+
+
+def waiting_for(stage: str, modules: Iterable[str], ends: Iterable[int]) -> list[str]:
+    """Arguments of the attempt side: wait, with the ends of the control socket and the answer."""
+    return ["--wait", stage, ",".join(modules), *map(str, ends)]
 
 
 def control_pair() -> tuple[socket.socket, socket.socket]:

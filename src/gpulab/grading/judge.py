@@ -21,12 +21,13 @@ from typing import Any
 import pytest
 
 from gpulab import wire
-from gpulab.attempts import Line
+from gpulab.attempts import Launcher, Line
 from gpulab.catalogue import Catalogue, load_checks
 from gpulab.evidence.lab import Lab, Order
 from gpulab.evidence.report import CannotDecide
 from gpulab.evidence.words import lab_message, message
 from gpulab.grading import machine
+from gpulab.grading.means import Means, made_ready
 from gpulab.grading.plugin import ChecksPlugin
 from gpulab.model import CheckResult, Device, LabError, Message, Verdict
 from gpulab.observe import Gpu, Observer
@@ -64,7 +65,7 @@ class Events:
         self.send("settled", verdict=verdict, reason=wire.to_json(reason))
 
 
-def prepare(data: dict[str, Any], python: Path, events: Events) -> Order | None:
+def prepare(data: dict[str, Any], means: Means, events: Events) -> Order | None:
     """Look at the machine and the script, say what was found, and make the order complete.
 
     None where that settles the verdict already.
@@ -72,7 +73,8 @@ def prepare(data: dict[str, Any], python: Path, events: Events) -> Order | None:
     root = Path(data["root"])
     exercise = Catalogue(root).find(data["exercise"])
     script = Path(data["submission"]) / exercise.facts.script
-    facts = machine.look_at_python(python, script)
+    python = means.python
+    facts = machine.look_at_python(python, script, means.launcher)
     if facts.syntax is not None:
         reason = lab_message("syntax", script=script.name, what=facts.syntax)
         events.settled(Verdict.NOT_FIXED, reason)
@@ -97,10 +99,10 @@ def prepare(data: dict[str, Any], python: Path, events: Events) -> Order | None:
     )
 
 
-def run_checks(order: Order, events: Events) -> int:
+def run_checks(order: Order, launcher: Launcher, events: Events) -> int:
     """Run pytest on the hidden checks; returns its exit status."""
     events.send("plan", checks=list(order.checks.titles.items()))
-    lab = Lab(order, events.progress)
+    lab = Lab(order, events.progress, launcher)
     plugin = ChecksPlugin(
         order.checks,
         lab,
@@ -136,15 +138,24 @@ def end_with_asker() -> None:
     threading.Thread(target=watch, name="life line", daemon=True).start()
 
 
-def judge(data: dict[str, Any], events: Events) -> None:
+def judge(data: dict[str, Any], means: Means, events: Events) -> None:
     """Judge one order and say so."""
+    order = prepare(data, means, events)
+    status = None if order is None else run_checks(order, means.launcher, events)
+    events.send("done", status=status)
+
+
+def judge_one_order(isolation: Path | None, events: Events, *, warm: bool) -> None:
+    """Make ready, wait for the order, judge it, or say why that cannot be done."""
+    data = None
     try:
-        order = prepare(data, machine.attempt_python(), events)
-        status = None if order is None else run_checks(order, events)
+        with made_ready(isolation, warm=warm) as means:
+            if (data := wait_for_order()) is not None:
+                end_with_asker()
+                judge(data, means, events)
     except LabError as error:
-        events.send("failed", text=str(error), code=error.code)
-    else:
-        events.send("done", status=status)
+        if data is not None or wait_for_order() is not None:
+            events.send("failed", text=str(error), code=error.code)
 
 
 def main() -> int:
@@ -158,11 +169,7 @@ def main() -> int:
     # SIGINT, too: whoever started us in the background may have had it ignored.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
-    events = Events(given.events_fd)
-    data = wait_for_order()
-    if data is not None:
-        end_with_asker()
-        judge(data, events)
+    judge_one_order(given.isolation, Events(given.events_fd), warm=given.warm)
     return 0
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.specifiers import SpecifierSet
 
-from gpulab import stack
+from gpulab import attempts, stack
+from gpulab.attempts import Job, Launcher, Limits
 from gpulab.catalogue import Exercise
 from gpulab.catalogue.exercises import DeviceNeed
 from gpulab.evidence.report import CannotDecide, Said
@@ -24,20 +25,23 @@ from gpulab.rehearsal import launch as rehearsal
 # Python is not the lab's.
 _LOOK = r"""
 import importlib.util, json, platform, re, sys
-found = {"python": platform.python_version(), "torch": None, "cuda": None, "syntax": None}
+found = {"python": platform.python_version(), "torch": None, "cuda": None}
 spec = importlib.util.find_spec("torch")
 if spec is not None and spec.origin:
     text = open(spec.origin.replace("__init__.py", "version.py")).read()
     for key, name in (("torch", "__version__"), ("cuda", "cuda")):
         match = re.search(r"^%s\b[^=]*= *'([^']*)'" % name, text, re.M)
         found[key] = match and match.group(1)
+print(json.dumps(found), flush=True)
+syntax = None
 try:
     compile(open(sys.argv[1], "rb").read(), sys.argv[2], "exec", dont_inherit=True)
 except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
     where = "line %s: " % error.lineno if getattr(error, "lineno", None) else ""
-    found["syntax"] = where + (getattr(error, "msg", None) or str(error))
-print(json.dumps(found))
+    syntax = where + (getattr(error, "msg", None) or str(error) or type(error).__name__)
+print(json.dumps({"syntax": syntax}))
 """
+LOOK_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -56,32 +60,36 @@ def attempt_python() -> Path:
     return Path(shutil.which(wanted) or wanted).absolute()
 
 
-def look_at_python(python: Path, script: Path) -> PythonFacts:
+def look_at_python(python: Path, script: Path, launcher: Launcher | None = None) -> PythonFacts:
     """Ask `python` for its version, its torch and the syntax of `script`.
+
+    Args:
+        python: a Python by its name where attempts run.
+        script: a file.
+        launcher: starts it, as an attempt: even to read hostile source is a risk.
 
     Raises:
         LabError: it cannot be started.
     """
+    with tempfile.TemporaryDirectory(prefix="gpulab-look-") as name:
+        folder, scratch = Path(name, "look"), Path(name, "scratch")
+        folder.mkdir()
+        scratch.mkdir()
+        (folder / "look.py").write_text(_LOOK, encoding="utf-8")
+        shutil.copyfile(script, folder / "script")
+        limits = Limits(seconds=LOOK_SECONDS)
+        arguments = ("script", script.name)
+        job = Job(folder, "look.py", scratch, arguments, python=python, cold=True, limits=limits)
+        looked = attempts.run(job, launcher=launcher)
+    said = looked.output("stdout").splitlines()
     try:
-        done = subprocess.run(
-            [python, "-c", _LOOK, script, script.name],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            cwd="/",
-            env={
-                name: value for name, value in os.environ.items() if not name.startswith("PYTHON")
-            },
-        )
-        return PythonFacts(**json.loads(done.stdout))
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise LabError(f"{python} cannot be started ({error}); correct GPULAB_PYTHON.") from None
-    except ValueError:
-        said = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-        raise LabError(
-            f"{python} is no usable Python ({said[0]}); correct GPULAB_PYTHON."
-        ) from None
+        facts = json.loads(said[0])
+    except (IndexError, ValueError):
+        why = looked.output("stderr").strip().splitlines()[-1:] or [f"exit {looked.exit_code}"]
+        raise LabError(f"{python} is no usable Python ({why[0]}); correct GPULAB_PYTHON.") from None
+    # Python itself may come to grief over a source, by its depth for example.
+    syntax = json.loads(said[1])["syntax"] if len(said) > 1 else "Python fails while it reads it"
+    return PythonFacts(**facts, syntax=syntax)
 
 
 def choose_device(exercise: Exercise, wanted: Device | None, python: Path, gpu: Gpu) -> Device:

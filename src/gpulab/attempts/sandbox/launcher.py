@@ -18,7 +18,7 @@ from gpulab.attempts.sandbox.cgroups import Group, Quota
 from gpulab.attempts.sandbox.config import SandboxConfig
 from gpulab.attempts.sandbox.stage import INSIDE, Stage
 from gpulab.attempts.sandbox.view import CHILD_INSIDE, MIB, View
-from gpulab.attempts.waiting import Waiting, control_pair
+from gpulab.attempts.waiting import Waiting, control_pair, waiting_for
 from gpulab.model import Device, LabError
 
 # Enter the control groups, bound core and other files, become bubblewrap.
@@ -53,13 +53,12 @@ class SandboxLauncher:
 
     def launch(self, job: Job) -> Launched:
         """Start the job in a fresh process; see `Launcher`."""
-        return self._start(job.setting, ()).deliver(job)
+        waiting = self.prepare(job.setting, ())
+        waiting.become_ready()
+        return waiting.deliver(job)
 
-    def prepare(self, setting: Setting) -> SandboxWaiting:
+    def prepare(self, setting: Setting, modules: tuple[str, ...] = WARM) -> SandboxWaiting:
         """Start a process that waits; see `Launcher`."""
-        return self._start(setting, WARM)
-
-    def _start(self, setting: Setting, modules: tuple[str, ...]) -> SandboxWaiting:
         if setting.device is Device.CUDA and self._gpu is None:
             raise LabError("The isolation file names no `gpu`; add it.", code=4)
         with contextlib.ExitStack() as release:
@@ -69,8 +68,7 @@ class SandboxLauncher:
             release.callback(group.remove)
             waiting = self._start_in(group, account, setting, modules)
             waiting.release.push(release.pop_all())
-        waiting.become_ready()
-        return waiting
+            return waiting
 
     def _start_in(
         self, group: Group, account: accounts.Account, setting: Setting, modules: tuple[str, ...]
@@ -89,8 +87,8 @@ class SandboxLauncher:
             command = [
                 *_entering(group.entrances),
                 *(self._bwrap, "--args", str(listed), "--", *_as(account.number)),
-                *(str(setting.python), str(CHILD_INSIDE), "--wait", *map(str, ends), str(INSIDE)),
-                *modules,
+                *(str(setting.python), str(CHILD_INSIDE)),
+                *waiting_for(str(INSIDE), modules, ends),
             ]
             inherited = [*ends, *texts.values(), rules, account.lock, listed]
             try:
@@ -117,12 +115,11 @@ class SandboxWaiting(Waiting):
 
     def deliver(self, job: Job) -> Launched:
         """Let the job begin; see `Prepared`."""
-        warm = not self.modules.isdisjoint(WARM)
         stage = Stage(job)
         place = {
             "folder": str(stage.job.folder),
             "environment": self.view.environment,
-            "fresh": job.call is None and not warm,
+            "fresh": job.call is None and not self.warm,
         }
         self.send(stage.job.request() | place, stage.files)
         if self.stage is not None:

@@ -1,0 +1,47 @@
+"""What a grading process makes attempts with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpulab.attempts import Launcher, LocalLauncher, Setting, WarmPool, sandbox
+from gpulab.grading import machine
+from gpulab.model import Device
+from gpulab.observe import Gpu
+
+
+@dataclass(frozen=True)
+class Means:
+    """The Python that attempts run on, by its name there, and what starts them."""
+
+    python: Path
+    launcher: Launcher
+
+
+@contextmanager
+def made_ready(isolation: Path | None, *, warm: bool) -> Iterator[Means]:
+    """Processes that wait for what will probably be asked of them; at the end they are ended.
+
+    Args:
+        isolation: the sandbox's configuration; None for the level `local`.
+        warm: keep a process with torch imported waiting.
+
+    Raises:
+        LabError: attempts cannot be made this way here.
+    """
+    device = Device.CPU if Gpu().absent else Device.CUDA
+    with ExitStack() as stack:
+        launcher: Launcher = LocalLauncher()
+        python = machine.attempt_python()
+        if isolation is not None:
+            config = sandbox.read(isolation)
+            python = Path(config.python)
+            settings = {Setting(python, Device.CPU), Setting(python, device)}
+            cold = WarmPool(sandbox.SandboxLauncher(config), *settings, modules=())
+            launcher = stack.enter_context(cold)
+        if warm:
+            launcher = stack.enter_context(WarmPool(launcher, Setting(python, device)))
+        yield Means(python, launcher)
