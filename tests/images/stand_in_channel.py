@@ -10,6 +10,8 @@ import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import rattler.index
+
 from gpulab.images import locks
 
 PYTHON = "3.11"
@@ -86,8 +88,6 @@ def python_packages() -> list[Package]:
 
 def write_channel(folder: Path, packages: list[Package]) -> str:
     """Write and index a channel; returns the explicit lock of all that it holds."""
-    import rattler.index
-
     lines = ["@EXPLICIT"]
     for package in packages:
         archive = package.write(folder)

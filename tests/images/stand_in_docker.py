@@ -9,10 +9,10 @@ from pathlib import Path
 
 import rattler
 import yaml
+from stand_in_channel import PYTHON, python_packages, write_channel
 
 from gpulab import stack
 from gpulab.images import locks
-from stand_in_channel import PYTHON, python_packages, write_channel
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROGRAMS = ("/usr/bin/docker", "/usr/sbin/dockerd", "/usr/sbin/debootstrap")
