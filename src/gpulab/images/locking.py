@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +110,7 @@ def _facts(record: Any) -> dict[str, Any]:
 
 def _compile(stacks: Stacks, name: str, wishes: dict[str, Any], wheelhouse: Path | None) -> str:
     """The wheels that fulfil an environment.yml, with every hash that the index knows."""
-    uv = shutil.which("uv")
+    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
     if uv is None:
         raise LabError("Locking needs uv; install gpulab with its images extra.")
     (wheels,) = (wish["pip"] for wish in wishes["dependencies"] if isinstance(wish, dict))

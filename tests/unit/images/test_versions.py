@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,7 @@ def test_docs_and_roles_name_no_pin_of_their_own():
 
 
 def test_hadolint_has_nothing_to_say():
-    hadolint = shutil.which("hadolint")
+    hadolint = shutil.which("hadolint", path=Path(sys.executable).parent)
     assert hadolint, "hadolint is missing; install gpulab with its dev extra"
     command = [hadolint, "--no-color", ROOT / "images" / "seat" / "Dockerfile"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
