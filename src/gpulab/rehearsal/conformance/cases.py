@@ -154,7 +154,7 @@ _TEXTS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: _vectors()[0] @ torch.ones(8, 2, dtype=torch.float64, device="cuda"),
         r"expected m1 and m2 to have the same dtype|expected mat1 and mat2 to have the same dtype",
     ),
-    "saved on a second device": (
+    "a fourth device made current": (
         lambda: torch.cuda.set_device(3),
         "CUDA error: invalid device ordinal",
     ),
