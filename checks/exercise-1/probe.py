@@ -1,7 +1,7 @@
 """Train on a device and watch where the work is done; try the model by itself."""
 
 # Plain Python 3.9, like the code it runs beside.
-# ruff: noqa: ANN001, ANN201
+# ruff: noqa: ANN001, ANN201, ANN204
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -18,17 +18,17 @@ class Watch(TorchDispatchMode):
         self.copies = 0
         self.worked_on = {}
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # noqa: D102, PLW3201
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
         given = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, torch.Tensor)]
         name = func.overloadpacket.__name__
         if name.startswith(WORK):
             device = given[0].device.type
             self.worked_on[device] = self.worked_on.get(device, 0) + 1
-        elif name in {"_to_copy", "copy_"}:
-            # `copy_` returns what it wrote to.
-            source = given[-1].device.type
-            self.copies += source == "cpu" and result.device.type == "cuda"
+        elif name == "lift_fresh":  # torch.tensor(): made on the host, wherever it is to be
+            self.copies += result.device.type == "cuda"
+        elif name in {"_to_copy", "copy_"}:  # the source comes last; `copy_` returns its target
+            self.copies += given[-1].device.type == "cpu" and result.device.type == "cuda"
         return result
 
 
