@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from gpulab.observe import Evidence, Hang
+
+OUT_OF_GPU_MEMORY = re.compile(
+    r"CUDA out of memory|CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED"
+)
 
 
 class Ended(StrEnum):
@@ -65,6 +70,15 @@ class Attempt:
     hang: Hang | None = None
     broken_answer: str | None = None  # why what it answered could not be read
     left_running: int = 0  # processes that it left behind
+    gpu_others: int | None = None  # bytes of GPU memory that others held when it began
+    gpu_left: int | None = None  # bytes of GPU memory that it did not give back
+
+    @property
+    def short_of_gpu_memory(self) -> bool:
+        """Whether it failed for want of GPU memory, as far as it says itself."""
+        if self.error is not None:
+            return bool(OUT_OF_GPU_MEMORY.search(f"{self.error.type}: {self.error.message}"))
+        return bool(self.exit_code) and bool(OUT_OF_GPU_MEMORY.search(self.output("stderr")))
 
     def output(self, stream: str | None = None) -> str:
         """Everything printed, or one stream of it."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from gpulab.attempts.answer import AnswerPipe
 from gpulab.attempts.attempt import Attempt, Ended, Line
+from gpulab.attempts.hygiene import GpuMemory
 from gpulab.attempts.job import Job
 from gpulab.attempts.launch import Launcher, LocalLauncher
 from gpulab.model import Device
@@ -58,10 +59,12 @@ class _Watch:
         self.output_bytes = 0
         self.left_running = 0
         self.selector = selectors.DefaultSelector()
+        gpu = Gpu() if job.device is Device.CUDA else None
+        self.gpu_memory = GpuMemory(gpu) if gpu else None
+        self.gpu_left: int | None = None
         self.launched = launcher.launch(job)
         self.started = time.monotonic()
         self.process = self.launched.process
-        gpu = Gpu() if job.device is Device.CUDA else None
         self.observer = Observer(
             self.process.pid,
             self.launched.sources,
@@ -185,6 +188,8 @@ class _Watch:
             evidence=self.observer.evidence(),
             hang=self.observer.hang,
             left_running=self.left_running,
+            gpu_others=self.gpu_memory.others if self.gpu_memory else None,
+            gpu_left=self.gpu_left,
             **self.answer.read(),
         )
 
@@ -194,6 +199,9 @@ class _Watch:
             os.killpg(self.process.pid, signal.SIGKILL)
         end_everything(self.observer)
         self.process.wait()
+        if self.gpu_memory:
+            pids = {process.pid for process in self.observer.evidence().processes}
+            self.gpu_left = self.gpu_memory.left_by(pids)
         for key in list(self.selector.get_map().values()):
             os.close(key.fd)
         self.selector.close()

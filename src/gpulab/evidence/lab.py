@@ -16,7 +16,7 @@ from gpulab import attempts
 from gpulab.attempts import Attempt, Call, Job, Launcher, Limits, Line, LocalLauncher
 from gpulab.catalogue import CheckFile, Exercise
 from gpulab.catalogue.exercises import Start
-from gpulab.evidence.report import notebook
+from gpulab.evidence.report import CannotDecide, Said, notebook
 from gpulab.evidence.require import who_waits
 from gpulab.model import Device, LabError
 from gpulab.observe import Observer
@@ -117,6 +117,20 @@ class Lab:
         call: Call | None = None,
         stop: threading.Event | None = None,
     ) -> Attempt:
+        attempt = self._run(which, arguments, call, stop)
+        if attempt.short_of_gpu_memory and attempt.gpu_others:
+            attempt = self._run(which, arguments, call, stop)
+            if attempt.short_of_gpu_memory and attempt.gpu_others:
+                raise CannotDecide(Said("gpu_taken", {"mib": attempt.gpu_others >> 20}))
+        return attempt
+
+    def _run(
+        self,
+        which: str,
+        arguments: tuple[str, ...],
+        call: Call | None,
+        stop: threading.Event | None,
+    ) -> Attempt:
         scratch = self._order.scratch / f"attempt-{next(self._numbers)}"
         scratch.mkdir()
         facts = self.exercise.facts
@@ -159,6 +173,8 @@ def summary(attempt: Attempt) -> dict[str, Any]:
             for p in evidence.processes
         ],
         "left_running": attempt.left_running,
+        "gpu_others_bytes": attempt.gpu_others,
+        "gpu_left_bytes": attempt.gpu_left,
         "missing_observers": list(evidence.missing),
         "waiting": who_waits(attempt.hang) if attempt.hang else [],
     }

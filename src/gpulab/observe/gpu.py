@@ -42,15 +42,16 @@ class Gpu:
             return
         self._list_devices()
 
-    def memory(self) -> dict[int, int | None] | None:
+    def memory(self, visible: str | None = None) -> dict[int, int | None] | None:
         """Bytes of GPU memory by process id, None for a process of which the driver does not tell.
 
-        The whole answer is None without a GPU, or where the driver lists no processes.
+        The whole answer is None without a GPU, or where the driver lists no processes. `visible`,
+        in the words of CUDA_VISIBLE_DEVICES, leaves the other GPUs out.
         """
         if not self._handles:
             return None
         used: dict[int, int | None] = {}
-        for handle in self._handles:
+        for handle in self._handles_of(visible):
             processes = self._ask("nvmlDeviceGetComputeRunningProcesses", handle)
             if processes is None:
                 return None
@@ -59,6 +60,15 @@ class Gpu:
                 known = before is not None and process.usedGpuMemory is not None
                 used[process.pid] = before + process.usedGpuMemory if known else None
         return used
+
+    def _handles_of(self, visible: str | None) -> list[Any]:
+        names = [name for name in (visible or "").split(",") if name]
+        chosen = [
+            handle
+            for device, handle in zip(self.devices, self._handles, strict=True)
+            if any(name == str(device.index) or device.uuid.startswith(name) for name in names)
+        ]
+        return chosen or self._handles  # a partition's name, for example: it may be any of them
 
     def busy(self, pids: Iterable[int]) -> bool | None:
         """Whether one of the processes made a GPU compute since the last call, None if unknown."""

@@ -78,6 +78,7 @@ class View:
             kept["PYTHONPATH"] = str(SITE_INSIDE)
             kept[rehearsal_settings.STUB] = str(STUB_INSIDE)
         if self._gpu:
+            kept.pop("CUDA_VISIBLE_DEVICES", None)  # it counts the GPUs outside
             kept |= self._gpu.environment
             kept["LD_LIBRARY_PATH"] = ":".join(DRIVER + place for place in self._gpu.libraries)
         return kept
