@@ -2,7 +2,7 @@
 
 from invoke import Collection
 
-from gpulab.tasks import attendee, author, checking, developer, images
+from gpulab.tasks import attendee, author, checking, developer, doctor, images
 
 namespace = Collection()
 for task in (attendee.show, attendee.run, attendee.hint, attendee.reset, attendee.pack):
@@ -27,7 +27,13 @@ for task in (images.save, images.load, images.unpack, images.push):
 _images.add_task(images.list_, name="list")
 namespace.add_collection(_images)
 
-for task in (developer.test, developer.lint, developer.bench, developer.hardware):
+for task in (
+    developer.test,
+    developer.lint,
+    developer.bench,
+    developer.hardware,
+    doctor.doctor,
+):
     namespace.add_task(task)
 
 __all__ = ["namespace"]
