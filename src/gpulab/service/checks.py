@@ -19,6 +19,7 @@ from gpulab.evidence.words import lab_message
 from gpulab.grading import Request, scratch_folder
 from gpulab.model import Device, Grade, LabError, Verdict
 from gpulab.service import log, upload
+from gpulab.service.client import STOPPED
 from gpulab.service.handler import Handler
 from gpulab.service.shares import CheckStoppedError
 from gpulab.service.stream import Stream
@@ -48,7 +49,7 @@ class Check(Handler):
         elif int(length) > largest:
             return self.refuse(413, f"The request is larger than {largest >> 20} MiB.")
         elif self.desk.office.stopping:
-            self._refusal = (503, lab_message("grader_stopped").texts["en"])
+            self._refusal = (503, STOPPED.texts["en"])
         elif not self.desk.begin_check():
             self._refusal = (
                 429,
@@ -132,8 +133,7 @@ class Check(Handler):
         """Wait for the turn, judge, say the verdict."""
         share, seat = self.desk.share, self.desk.name
         log.info("check asked", seat=seat, exercise=request.exercise.name)
-        gone = wire.to_json(lab_message("grader_stopped"))
-        stream.send("accepted", level=self.desk.level, if_lost=gone)
+        stream.send("accepted", level=self.desk.level)
         begun = time.monotonic()
         ticket = share.queue.enter(seat, lambda ahead: stream.send("queued", ahead=ahead))
         try:
@@ -147,7 +147,7 @@ class Check(Handler):
             stream.send("failed", text=self.fault(error))
         except asyncio.CancelledError:
             log.info("check given up", seat=seat, exercise=request.exercise.name)
-            stream.send("stopped", reason=gone)
+            stream.send("stopped", reason=wire.to_json(STOPPED))
         except Exception as error:  # noqa: BLE001 - the last resort: a sentence to the client
             stream.send("failed", text=self.fault(error))
         else:

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from gpulab.model import LabError
+from gpulab import wire
+from gpulab.model import LabError, Message
 
 DEFAULT_SOCKET = Path("/run/gpulab/grader.sock")
 ANSWER_WITHIN = 30.0  # seconds, for everything but a check
+
+STOPPED = Message(
+    "grader_stopped",
+    {
+        "en": "The grader stopped before its verdict; nothing is lost, run the check again.",
+        "zh": "评分服务在给出结论之前停止了；什么都没有丢失，请再检查一次。",  # noqa: RUF001 - Chinese
+    },
+)
 
 Listener = Callable[[dict[str, Any]], None]
 
@@ -36,6 +45,10 @@ class _Connection(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
         self.sock.connect(str(self._path))
+
+
+class _LostError(LabError):
+    """The service has gone after it was asked."""
 
 
 class Client:
@@ -65,33 +78,34 @@ class Client:
         Returns the last event, `grade` or `stopped`; `stopped`, too, where the service ended
         before its verdict.
         """
-        lost: dict[str, Any] | None = None
-        last: dict[str, Any] = {}
-        with self._asked("POST", "/check", upload, None) as answer:
+        last: dict[str, Any] = {"event": "none"}
+        with contextlib.suppress(_LostError), self._asked("POST", "/check", upload, None) as answer:
             for event in _events(answer):
                 listener(event)
                 last = event
-                if event["event"] == "accepted":
-                    lost = {"event": "stopped", "reason": event["if_lost"]}
-        if last.get("event") == "failed":
+        if last["event"] == "failed":
             raise LabError(last["text"], code=4)
-        if last.get("event") in {"grade", "stopped"}:
+        if last["event"] in {"grade", "stopped"}:
             return last
-        if lost is None:
-            raise self._unreachable("it closed the connection")
-        return lost
+        return {"event": "stopped", "reason": wire.to_json(STOPPED)}
 
-    @contextmanager
+    @contextlib.contextmanager
     def _asked(
         self, method: str, path: str, body: bytes | None, timeout: float | None
     ) -> Iterator[http.client.HTTPResponse]:
         connection = _Connection(self._path, timeout)
+        try:
+            connection.connect()
+        except OSError as error:
+            raise self._unreachable(str(error)) from None
         try:
             connection.request(method, path, body)
             answer = connection.getresponse()
             if answer.status != HTTPStatus.OK:
                 raise _refusal(answer.status, answer.read())
             yield answer
+        except (ConnectionError, http.client.IncompleteRead):
+            raise _LostError(str(self._unreachable("it closed the connection")), code=4) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise self._unreachable(str(error) or type(error).__name__) from None
         finally:
@@ -104,13 +118,9 @@ class Client:
 
 
 def _events(answer: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
-    """Every whole line until the end, or until the service is gone."""
-    try:
-        for line in answer:
-            if line.endswith(b"\n"):
-                yield json.loads(line)
-    except (ConnectionError, http.client.IncompleteRead):
-        return
+    for line in answer:
+        if line.endswith(b"\n"):  # else the service was killed while it wrote
+            yield json.loads(line)
 
 
 def _refusal(status: int, body: bytes) -> LabError:

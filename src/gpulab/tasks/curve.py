@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.text import Text
 
 from gpulab.model import Grade, LabError
-from gpulab.observe import MemorySample
+from gpulab.observe.model import MemorySample
 
 WIDTH, HEIGHT = 60, 6
 BLOCKS = " ▁▂▃▄▅▆▇█"
