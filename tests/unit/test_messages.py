@@ -67,7 +67,8 @@ def test_the_attempt_side_reads_the_same(request: dict) -> None:
     read_fd, write_fd = os.pipe()
     with os.fdopen(write_fd, "wb") as pipe:
         pipe.write(pack(request))
-    message, blob = child.read_message(read_fd)
+    with os.fdopen(read_fd, "rb") as pipe:
+        message, blob = child.read_message(pipe)
     assert same(child.decode(message, child.load_tensors(blob)), request)
 
 

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpulab.grading import Records
@@ -64,6 +64,7 @@ grades = st.builds(
 )
 
 
+@settings(max_examples=25, deadline=None)
 @given(grades)
 def test_a_grade_comes_back_as_it_was(tmp_path_factory, found: Grade) -> None:
     records = Records(tmp_path_factory.mktemp("records") / "records.sqlite")

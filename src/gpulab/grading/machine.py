@@ -55,9 +55,16 @@ class PythonFacts:
 
 
 def attempt_python() -> Path:
-    """The Python that attempts run on: GPULAB_PYTHON, a path or a name on PATH, else this one."""
+    """The Python that attempts run on: GPULAB_PYTHON, a path or a name on PATH, else this one.
+
+    Raises:
+        LabError: there is no such program.
+    """
     wanted = os.environ.get("GPULAB_PYTHON") or sys.executable
-    return Path(shutil.which(wanted) or wanted).absolute()
+    found = shutil.which(wanted)
+    if found is None:
+        raise LabError(f"GPULAB_PYTHON is {wanted}, which cannot be run; correct it.")
+    return Path(found).absolute()
 
 
 def look_at_python(python: Path, script: Path, launcher: Launcher | None = None) -> PythonFacts:
