@@ -2,7 +2,8 @@
 
     python -m gpulab.hardware --budget 240
 
-Needs torch, pytest, numpy, rich, psutil, safetensors and nvidia-ml-py, nothing else.
+Needs torch, pytest, numpy, rich, psutil, safetensors and nvidia-ml-py, nothing else; with
+expecttest, torch's operator database is compared, too.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import platform
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,8 @@ from gpulab.catalogue import Catalogue, find_root, load_checks
 from gpulab.grading.verify import Case, Kind, Proof, cases, prove, wrong_elsewhere
 from gpulab.model import Device, LabError
 from gpulab.observe import Gpu
+from gpulab.rehearsal.conformance.finding import Finding
+from gpulab.rehearsal.conformance.suite import Suite, count, differences
 
 SCHEMA = 1
 
@@ -64,6 +69,15 @@ class EvidenceFile:
         """Keep what became of case `index`."""
         self._data["cases"][index] = _row(proof)
         self._data["hardware"] = proof.grade.hardware and vars(proof.grade.hardware)
+        self._write()
+
+    def add_conformance(self, findings: list[Finding], left_out: str | None) -> None:
+        """Keep how the device compares with the CPU, and every difference."""
+        self._data["conformance"] = {
+            "counts": count(findings),
+            "differences": [asdict(finding) for finding in differences(findings)],
+            "left_out": left_out,
+        }
         self._write()
 
     def _write(self) -> None:
@@ -143,9 +157,10 @@ def confirm(device: Device, budget: float, path: Path, console: Console) -> int:
     root, begun = find_root(), time.monotonic()
     todo = [c for c in most_telling_first(root) if not wrong_elsewhere(c, device)]
     evidence = EvidenceFile(path, device, todo)
+    deadline = begun + budget
     wrong = run = 0
     for index, case in enumerate(todo):
-        if time.monotonic() - begun > budget:
+        if time.monotonic() > deadline:
             break
         proof = prove(root, case, device)
         evidence.add(index, proof)
@@ -154,16 +169,38 @@ def confirm(device: Device, budget: float, path: Path, console: Console) -> int:
         said = "right" if proof.problem is None else f"WRONG: {proof.problem}"
         spent = time.monotonic() - begun
         console.print(f"{spent:5.0f} s  {case.label}: {said}", markup=False, soft_wrap=True)
-    console.print(_table(device, len(todo), run, wrong, path))
+    findings: list[Finding] = []
+    left_out: str | None = "the CPU is what it compares with"
+    if device is not Device.CPU:
+        findings, left_out = _conformance(device, deadline)
+    evidence.add_conformance(findings, left_out)
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_row("device", device.value)
+    table.add_row("cases", f"{run - wrong} right, {wrong} wrong, {len(todo) - run} not run: budget")
+    differing = len(differences(findings))
+    said = f"{len(findings) - differing} as the CPU, {differing} different"
+    table.add_row("conformance", f"{said}, left out: {left_out or 'nothing'}")
+    table.add_row("evidence", str(path))
+    console.print(table)
     return 2 if wrong else 0
 
 
-def _table(device: Device, total: int, run: int, wrong: int, path: Path) -> Table:
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_row("device", device.value)
-    table.add_row("cases", f"{run - wrong} right, {wrong} wrong, {total - run} not run: budget")
-    table.add_row("evidence", str(path))
-    return table
+def _conformance(device: Device, deadline: float) -> tuple[list[Finding], str | None]:
+    """Findings until the deadline, the quick and telling parts first; and what was left out."""
+    suite = Suite(device.value)
+    findings: list[Finding] = []
+    try:
+        if time.monotonic() < deadline:
+            names = suite.operator_names()
+            operators = suite.operators(range(len(names)), names)
+            for finding in chain(suite.cases(), suite.models(), operators):
+                findings.append(finding)
+                if time.monotonic() > deadline:
+                    return findings, "budget"
+            return findings, None
+    except RuntimeError as error:
+        return findings, str(error)
+    return findings, "budget"
 
 
 def default_device() -> Device:

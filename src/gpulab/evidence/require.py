@@ -47,7 +47,7 @@ def _last_line(attempt: Attempt, stream: str | None = None) -> str:
 
 
 def _refuse_rehearsal(attempt: Attempt) -> None:
-    said = attempt.error.message if attempt.error else _last_line(attempt, "stderr")
+    said = attempt.error.message if attempt.error else attempt.output("stderr")
     failed = attempt.error is not None or bool(attempt.exit_code)
     if failed and (match := REFUSAL.search(said)):
         raise CannotDecide(Said("rehearsal_refused", {"what": match[0]}))
