@@ -1,39 +1,62 @@
 """The invoke commands, one module a namespace."""
 
+import re
+import sys
+
 from invoke import Collection
 
-from gpulab.tasks import attendee, author, checking, developer, doctor, images
+from gpulab.tasks import attendee, checking
 
-namespace = Collection()
-for task in (attendee.show, attendee.run, attendee.hint, attendee.reset, attendee.pack):
-    namespace.add_task(task)
-namespace.add_task(attendee.list_, name="list")
+_QUICK = {"check", "check.all", "list", "hint", "show", "reset"}
+_THEIR_WORDS = re.compile(r"-.*|(exercise-)?[0-9]+|cpu|cuda|rehearsal")
 
-_check = Collection("check")
-_check.add_task(checking.check, name="one", default=True)
-_check.add_task(checking.check_all, name="all")
-namespace.add_collection(_check)
 
-_exercise = Collection("exercise")
-_exercise.add_task(author.new)
-_exercise.add_task(author.verify)
-namespace.add_collection(_exercise)
+def _attendees() -> Collection:
+    everything = Collection()
+    for task in (attendee.show, attendee.run, attendee.hint, attendee.reset, attendee.pack):
+        everything.add_task(task)
+    everything.add_task(attendee.list_, name="list")
+    check = Collection("check")
+    check.add_task(checking.check, name="one", default=True)
+    check.add_task(checking.check_all, name="all")
+    everything.add_collection(check)
+    return everything
 
-_images = Collection("images")
-for task in (images.lock, images.fetch, images.build, images.verify):
-    _images.add_task(task)
-for task in (images.save, images.load, images.unpack, images.push):
-    _images.add_task(task)
-_images.add_task(images.list_, name="list")
-namespace.add_collection(_images)
 
-for task in (
-    developer.test,
-    developer.lint,
-    developer.bench,
-    developer.hardware,
-    doctor.doctor,
-):
-    namespace.add_task(task)
+def _add_others(everything: Collection) -> None:
+    from gpulab.tasks import author, developer, doctor, images  # noqa: PLC0415 - see below
+
+    exercises = Collection("exercise")
+    exercises.add_task(author.new)
+    exercises.add_task(author.verify)
+    everything.add_collection(exercises)
+
+    image_tasks = Collection("images")
+    for task in (images.lock, images.fetch, images.build, images.verify):
+        image_tasks.add_task(task)
+    for task in (images.save, images.load, images.unpack, images.push):
+        image_tasks.add_task(task)
+    image_tasks.add_task(images.list_, name="list")
+    everything.add_collection(image_tasks)
+
+    for task in (
+        developer.test,
+        developer.lint,
+        developer.bench,
+        developer.hardware,
+        doctor.doctor,
+    ):
+        everything.add_task(task)
+
+
+def _only_quick_ones(words: list[str]) -> bool:
+    """Whether the command line asks for nothing else; a check must feel instant."""
+    return bool(words) and words[0] in _QUICK and all(map(_THEIR_WORDS.fullmatch, words[1:]))
+
+
+namespace = _attendees()
+# The others' modules take longer to import than the client of a check runs.
+if not _only_quick_ones(sys.argv[1:]):
+    _add_others(namespace)
 
 __all__ = ["namespace"]

@@ -149,8 +149,21 @@ def test_a_crashed_check_is_undecided_and_shows_nothing(seat: Seat) -> None:
 
 def test_the_client_imports_neither_numpy_nor_pytest_nor_tornado() -> None:
     code = (
-        "import sys, gpulab.tasks; heavy = {'numpy', 'pytest', 'tornado', 'psutil', 'torch'};"
+        "import sys; sys.argv = ['invoke', 'check', '4', '--json']; import gpulab.tasks;"
+        "heavy = {'numpy', 'pytest', 'tornado', 'psutil', 'torch'};"
         "sys.exit(' '.join(heavy & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.strip() == ""
+
+
+def test_quick_commands_and_others_in_one_line() -> None:
+    code = (
+        "import sys; sys.argv = ['invoke', *sys.argv[1:]]; from gpulab.tasks import namespace as n;"
+    )
+    code += "print('lint' in n.task_names)"
+    for words, found in ((["check", "4"], "False"), (["check", "4", "lint"], "True"), ([], "True")):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == found, done.stderr
