@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -17,23 +18,57 @@ from gpulab.model import Device, LabError
 from gpulab.observe import Gpu
 from gpulab.tasks.command import chosen_device, command, complain, console
 
+SLOW_MINUTES = 5
+
 
 @dataclass(frozen=True)
 class Tier:
-    """A folder of tests, and why it cannot be run here (None: it can)."""
+    """A folder of tests.
+
+    Attributes:
+        name: the folder's, below tests/.
+        minutes: about how long it takes on two cores.
+        obstacle: why it cannot be run here; None: it can.
+        options: pytest's.
+    """
 
     name: str
+    minutes: int
     obstacle: str | None = None
+    options: tuple[str, ...] = ()
 
     @property
-    def folder(self) -> str:
-        """Where its tests are."""
-        return f"tests/{self.name}"
+    def slow(self) -> bool:
+        """Whether it runs only when it is asked for."""
+        return self.minutes > SLOW_MINUTES
+
+    def left_out(self, tier: str, *, everything: bool) -> str | None:
+        """Why it is not run when `tier` (or none by name) was asked for; None: it is."""
+        if self.obstacle is not None:
+            return self.obstacle
+        if self.slow and not everything and tier != self.name:
+            return f"it takes {self.minutes} minutes (`invoke test --tier {self.name}` runs it)"
+        return None
 
 
 def tiers() -> list[Tier]:
     """Every tier, the quick ones first."""
-    return [Tier("unit"), Tier("catalogue"), Tier("rehearsal", _no_rehearsal())]
+    two = ("-n", "2")  # its tests wait for attempts more than they compute
+    return [
+        Tier("unit", 4),
+        Tier("catalogue", 5, options=two),
+        Tier("rehearsal", 2, _no_rehearsal()),
+        Tier("isolated", 8, _lacking("bwrap", "setpriv")),
+        Tier("images", 20, _lacking("dockerd", "debootstrap")),
+    ]
+
+
+def _lacking(*programs: str) -> str | None:
+    """Why tests that need root and these programs cannot run."""
+    if os.geteuid() != 0:
+        return "it needs root"
+    missing = [program for program in programs if shutil.which(program) is None]
+    return f"{' and '.join(missing)} cannot be found" if missing else None
 
 
 def _no_rehearsal() -> str | None:
@@ -46,25 +81,32 @@ def _no_rehearsal() -> str | None:
 
 
 @command
-def test(_: Context, tier: str = "", match: str = "") -> int:  # noqa: PT028 - no test of pytest's
-    """Run the tests, or one --tier; --match as pytest's -k. Names each tier that did not run.
+def test(  # noqa: PT028 - no test of pytest's
+    _: Context,
+    tier: str = "",
+    match: str = "",
+    all: bool = False,  # noqa: A002 - the option's name
+) -> int:
+    """Run the quick tests, one --tier, or --all; --match as pytest's -k.
 
-    With CI=true a tier that cannot be run is a failure.
+    Names each tier that did not run. With CI=true all run, and one that cannot is a failure.
     """
+    ci = os.environ.get("CI") == "true"
     known = tiers()
     chosen = [t for t in known if tier in ("", t.name)]
     if not chosen:
-        raise LabError(
-            f"There is no tier {tier!r}; choose one of {', '.join(t.name for t in known)}."
-        )
-    folders = [t.folder for t in chosen if t.obstacle is None]
-    code = _in_root(["-m", "pytest", *folders, *(["-k", match] if match else [])]) if folders else 0
-    left_out = [t for t in chosen if t.obstacle is not None]
-    for each in left_out:
-        complain(f"Not run: tier {each.name}, because {each.obstacle}.")
-    if left_out and os.environ.get("CI") == "true":
-        return code or 1
-    return code
+        names = ", ".join(t.name for t in known)
+        raise LabError(f"There is no tier {tier!r}; choose one of {names}.")
+    codes, left_out = [0], []
+    for each in chosen:
+        if why := each.left_out(tier, everything=all or ci):
+            left_out.append(f"Not run: tier {each.name}, because {why}.")
+            continue
+        selection = ["-k", match] if match else []
+        codes.append(_in_root(["-m", "pytest", f"tests/{each.name}", *each.options, *selection]))
+    for sentence in left_out:
+        complain(sentence)
+    return max(*codes, int(ci and bool(left_out)))
 
 
 @command
