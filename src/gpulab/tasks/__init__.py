@@ -39,13 +39,8 @@ def _add_others(everything: Collection) -> None:
     image_tasks.add_task(images.list_, name="list")
     everything.add_collection(image_tasks)
 
-    for task in (
-        developer.test,
-        developer.lint,
-        developer.bench,
-        developer.hardware,
-        doctor.doctor,
-    ):
+    everything.add_task(developer.run_tests, name="test")
+    for task in (developer.lint, developer.bench, developer.hardware, doctor.doctor):
         everything.add_task(task)
 
 

@@ -83,11 +83,11 @@ class _Task(Task[Callable[..., None]]):
 
     def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:
         arguments = super().get_arguments(ignore_unknown_help)
-        everything = next((a for a in arguments if a.name == "all"), None)
-        if everything is None:
+        by_name = {argument.name: argument for argument in arguments}
+        if not by_name.keys() >= {"exercise", "all"}:
             return arguments
         rest = [argument for argument in arguments if argument.name != "exercise"]
-        return [_UnlessAll(everything), *rest]
+        return [_UnlessAll(by_name["all"]), *rest]
 
 
 class _UnlessAll(Argument):

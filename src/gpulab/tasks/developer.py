@@ -81,7 +81,7 @@ def _no_rehearsal() -> str | None:
 
 
 @command
-def test(  # noqa: PT028 - no test of pytest's
+def run_tests(
     _: Context,
     tier: str = "",
     match: str = "",
