@@ -52,10 +52,8 @@ def validate(model, batches):
     model.eval()
     losses = []
     for number, (readings, strengths) in enumerate(batches, 1):
-        losses = [
-            batch_loss(model, readings, strengths).detach() / number
-            + sum(losses) * (number - 1) / number
-        ]
+        loss = batch_loss(model, readings, strengths).detach()
+        losses = [loss if not losses else losses[0] + (loss - losses[0]) / number]
         if number % 10 == 0:
             print(f"validated {number} batches", flush=True)
     model.train()
