@@ -1,4 +1,4 @@
-"""Tell the states of a machine from windows of three sensors; keep a smoothed copy of the weights."""
+"""Tell a machine's states from windows of three sensors; keep a smoothed copy of the weights."""
 
 import sys
 
