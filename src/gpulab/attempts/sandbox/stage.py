@@ -93,9 +93,12 @@ class _Budget:
         self.size, self.entries = size, MAX_ENTRIES
 
     def allows(self, size: int) -> bool:
+        """Whether an entry of this size fits; one that does not leaves the others their room."""
+        if size > self.size or self.entries == 0:
+            return False
         self.size -= size
         self.entries -= 1
-        return self.size >= 0 and self.entries >= 0
+        return True
 
 
 def _tree(folder: Path, name: str) -> Iterator[File]:
@@ -126,14 +129,13 @@ def _folder(parent: int, path: Path) -> Iterator[int]:
 
 def _copy(source: int, target: Path, budget: _Budget, depth: int) -> None:
     for name in os.listdir(source):
-        if budget.allows(0):
-            with suppress(OSError):  # of another kind by now, or not to be read: it stays behind
-                _copy_one(source, name, target / name, budget, depth)
+        with suppress(OSError):  # of another kind by now, or not to be read: it stays behind
+            _copy_one(source, name, target / name, budget, depth)
 
 
 def _copy_one(source: int, name: str, target: Path, budget: _Budget, depth: int) -> None:
     mode = os.lstat(name, dir_fd=source).st_mode
-    if stat.S_ISDIR(mode) and depth:
+    if stat.S_ISDIR(mode) and depth and budget.allows(0):
         with _folder(source, Path(name)) as fd:
             target.mkdir(exist_ok=True)
             _copy(fd, target, budget, depth - 1)
