@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from invoke import Context
-from rich.markdown import Markdown
-from rich.table import Table
 from rich.text import Text
 
 from gpulab.catalogue import Exercise
 from gpulab.model import LabError, Verdict, in_language
 from gpulab.tasks.command import Bench, chosen_device, command, console, print_json, say
-from gpulab.tasks.render import STYLES
+from gpulab.tasks.render import STYLES, markdown
 
 
 @command
@@ -30,6 +28,8 @@ def list_(_: Context, set: str = "", json: bool = False) -> int:  # noqa: A002 -
     if json:
         print_json(rows)
         return 0
+    from rich.table import Table  # noqa: PLC0415 - no other of the quick commands needs it
+
     table = Table(box=None, pad_edge=False)
     for heading in ("exercise", "symptom", "level", "minutes", "state", "checks"):
         table.add_column(heading, no_wrap=heading != "symptom")
@@ -61,7 +61,7 @@ def show(_: Context, exercise: str) -> int:
     bench = Bench.here()
     chosen = bench.exercise(exercise)
     folder = bench.work.folder(chosen)
-    console.print(Markdown(chosen.brief(bench.language)))
+    console.print(markdown(chosen.brief(bench.language)))
     say(f"Your copy: {folder / chosen.facts.script}")
     return 0
 
@@ -80,7 +80,7 @@ def hint(_: Context, exercise: str, again: bool = False) -> int:
         first = seen = seen + 1
         bench.grader.take_hint(chosen.name, seen)
     for number in range(first, seen + 1):
-        console.print(Markdown(f"**{number}/{len(hints)}** {hints[number - 1]}"))
+        console.print(markdown(f"**{number}/{len(hints)}** {hints[number - 1]}"))
     return 0
 
 

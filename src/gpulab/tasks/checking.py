@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from invoke import Context
-from rich.markdown import Markdown
 
 from gpulab import wire
 from gpulab.catalogue import Exercise
@@ -23,7 +22,7 @@ from gpulab.tasks.command import (
     say,
 )
 from gpulab.tasks.grader import Judged
-from gpulab.tasks.render import LiveCheck, verdict
+from gpulab.tasks.render import LiveCheck, markdown, verdict
 
 WATCH_EVERY = 0.5  # seconds between two looks at the work folder
 
@@ -98,7 +97,7 @@ def _tell(bench: Bench, exercise: Exercise, judged: Judged) -> None:
         _draw_memory(bench, judged.grade)
     console.print(verdict(judged.grade, bench.language), soft_wrap=True)
     if judged.debrief:
-        console.print(Markdown(in_language(judged.debrief, bench.language)))
+        console.print(markdown(in_language(judged.debrief, bench.language)))
 
 
 def _draw_memory(bench: Bench, grade: Grade) -> None:

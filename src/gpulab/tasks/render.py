@@ -29,6 +29,13 @@ def plain(text: str) -> str:
     return "".join(c if c == "\t" or unicodedata.category(c)[0] != "C" else "�" for c in text)
 
 
+def markdown(text: str) -> RenderableType:
+    """A brief, a hint or a debrief."""
+    from rich.markdown import Markdown  # noqa: PLC0415 - slow to import, and most checks show none
+
+    return Markdown(text)
+
+
 def check_line(result: CheckResult, language: str) -> Text:
     """One judged check: sign, title, and what was observed."""
     style = STYLES[result.outcome]
