@@ -8,7 +8,7 @@ import time
 import torch
 from gpulab_attempt import mark
 
-PACE = 0.01  # seconds: memory is looked at from outside, and a fast GPU would be done in between
+REST = 0.3  # seconds in which nothing comes and goes, long enough to be looked at from outside
 
 
 def validate_then_train(script, seed, count, rows):
@@ -52,8 +52,13 @@ def batches(script, seed, count, rows):
 
 
 def marked_batches(script, seed, count, rows):
-    """The same, each one marked with torch's own count of the GPU memory in use."""
-    for batch in batches(script, seed, count, rows):
-        mark(torch.cuda.memory_allocated() if torch.cuda.is_available() else 0)
-        time.sleep(PACE)
+    """The same, each one marked; from the half on, every fourth one comes after a rest.
+
+    A rest's mark tells torch's own count of the GPU memory in use.
+    """
+    for number, batch in enumerate(batches(script, seed, count, rows)):
+        if number >= count // 2 and number % 4 == 0:
+            mark(f"rest {torch.cuda.memory_allocated() if torch.cuda.is_available() else 0}")
+            time.sleep(REST)
+        mark("batch")
         yield batch
