@@ -93,23 +93,22 @@ class Client:
     def _asked(
         self, method: str, path: str, body: bytes | None, timeout: float | None
     ) -> Iterator[http.client.HTTPResponse]:
-        connection = _Connection(self._path, timeout)
-        try:
-            connection.connect()
-        except OSError as error:
-            raise self._unreachable(str(error)) from None
-        try:
-            connection.request(method, path, body)
-            answer = connection.getresponse()
-            if answer.status != HTTPStatus.OK:
-                raise _refusal(answer.status, answer.read())
-            yield answer
-        except (ConnectionError, http.client.IncompleteRead):
-            raise _LostError(str(self._unreachable("it closed the connection")), code=4) from None
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            raise self._unreachable(str(error) or type(error).__name__) from None
-        finally:
-            connection.close()
+        with contextlib.closing(_Connection(self._path, timeout)) as connection:
+            try:
+                connection.connect()
+            except OSError as error:
+                raise self._unreachable(str(error)) from None
+            try:
+                connection.request(method, path, body)
+                answer = connection.getresponse()
+                if answer.status != HTTPStatus.OK:
+                    raise _refusal(answer.status, answer.read())
+                yield answer
+            except (ConnectionError, http.client.IncompleteRead):
+                lost = self._unreachable("it closed the connection")
+                raise _LostError(str(lost), code=lost.code) from None
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                raise self._unreachable(str(error) or type(error).__name__) from None
 
     def _unreachable(self, why: str) -> LabError:
         return LabError(
