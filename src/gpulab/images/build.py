@@ -136,6 +136,7 @@ _HASH = re.compile(
     r"doesn't match|does not match|invalid)|(?:mismatch|invalid) .*(?:sha256|md5|checksum))",
     re.IGNORECASE,
 )
+_SAID = re.compile(r"#\d+ [\d.]+ ")  # what a step's own program printed
 _UNAVAILABLE = re.compile(r"(No matching distribution found for .*|Could not find a version .*)")
 
 
@@ -161,7 +162,8 @@ def why_it_failed(lines: list[str]) -> str:
             f"A base image cannot be fetched: {line}. Check the network, or load the images first "
             "and say --local-bases."
         )
-    return "The build failed: " + " / ".join(_plain(line) for line in lines[-3:])
+    said = [line for line in lines if _SAID.match(line)] or lines
+    return "The build failed: " + " / ".join(_plain(line) for line in said[-2:])
 
 
 def _first(pattern: re.Pattern[str], lines: list[str]) -> str | None:

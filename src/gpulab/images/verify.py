@@ -182,7 +182,7 @@ def _no_checks(stream: Iterable[bytes], checks: Path) -> Finding:
             if member.isfile() and member.size in sizes:
                 content = tar.extractfile(member)
                 text = content.read() if content else b""
-                if (member.size, hashlib.sha256(text).hexdigest()) in hidden:
+                if _fingerprint(text) in hidden:
                     leaks.append(member.name)
                     continue
             parts = member.name.split("/")
@@ -196,7 +196,11 @@ def _contents(checks: Path) -> set[tuple[int, str]]:
     """Size and sha256 of every hidden file that says anything."""
     files = [p for p in checks.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
     texts = [path.read_bytes() for path in files]
-    return {(len(text), hashlib.sha256(text).hexdigest()) for text in texts if text.strip()}
+    return {_fingerprint(text) for text in texts if text.strip()}
+
+
+def _fingerprint(text: bytes) -> tuple[int, str]:
+    return len(text), hashlib.sha256(text).hexdigest()
 
 
 class _Reader:
