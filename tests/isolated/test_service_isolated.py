@@ -1,6 +1,7 @@
 """The service at level isolated: what an attempt cannot reach, and what a kill leaves."""
 
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,3 +91,18 @@ def test_the_state_folder_is_roots_alone(service: Service) -> None:
         if path.is_dir() and path.parent == service.state:
             assert path.stat().st_uid == 0
     assert service.state.stat().st_mode & 0o077 == 0
+
+
+def test_a_sandbox_that_does_not_work_is_found_at_the_start(service: Service) -> None:
+    service.stop()
+    isolation = service.home / "isolation.toml"
+    for old, new in ((sys.executable, "/nowhere/python"), (CGROUP, "../escape")):
+        text = isolation.read_text()
+        isolation.write_text(text.replace(old, new))
+        done = subprocess.run(
+            service.command(), capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode != 0
+        assert "Traceback" not in done.stderr
+        assert not service.place().exists()
+        isolation.write_text(text)

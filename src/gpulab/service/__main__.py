@@ -17,7 +17,8 @@ import sys
 from pathlib import Path
 
 from gpulab.catalogue import Catalogue, load_checks
-from gpulab.grading import Records
+from gpulab.grading import Records, machine
+from gpulab.grading.means import made_ready
 from gpulab.model import LabError
 from gpulab.service import config as configuration
 from gpulab.service import log
@@ -38,11 +39,23 @@ def export(config: Config) -> None:
     print("}" if config.seats else "{}")
 
 
+def try_attempts(isolation: Path | None) -> None:
+    """Make an attempt, so that what is wrong is found now and not by the first attendee.
+
+    Raises:
+        LabError: attempts cannot be made this way here.
+    """
+    with made_ready(isolation, warm=False) as means:
+        facts = machine.look_at_python(means.python, Path(__file__), means.launcher)
+    if facts.torch is None:
+        raise LabError(f"{means.python} has no torch; install the stack's there.", code=4)
+
+
 def serve(config: Config) -> None:
     """Serve until told to stop.
 
     Raises:
-        LabError: the exercises, their checks or a socket cannot be used.
+        LabError: the exercises, their checks, the sandbox or a socket cannot be used.
     """
     from gpulab.service import server  # noqa: PLC0415 - tornado is needed only to serve
 
@@ -51,6 +64,8 @@ def serve(config: Config) -> None:
         load_checks(root, exercise)
     log.configure(config.log_level)
     with server.only_one(config.state_folder):
+        for isolation in {share.isolation for share in config.shares.values()}:
+            try_attempts(Path(isolation) if isolation else None)
         asyncio.run(server.serve(config))
 
 
