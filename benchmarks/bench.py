@@ -20,6 +20,10 @@ from pathlib import Path
 
 import psutil
 
+from gpulab import attempts
+from gpulab.attempts import Job, Launcher, Line, LocalLauncher, WarmPool
+from gpulab.observe import Observer
+
 HERE = Path(__file__).resolve().parent
 CATALOGUE = HERE / "catalogue"
 SOLUTION = CATALOGUE / "checks/exercise-1/solutions/mean/train.py"
@@ -131,6 +135,32 @@ def warm_figures(environment: dict[str, str], pairs: int) -> list[Figure]:
     ]
 
 
+def beginnings(pairs: int) -> float:
+    """Warm attempts over cold ones: a script that imports torch, from the job to its output."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "train.py").write_text("import torch\nprint(torch.ones(1))\n", encoding="utf-8")
+        job = Job(folder, "train.py", folder)
+        with WarmPool(LocalLauncher(), job.setting) as pool:
+            ratios = []
+            for _ in range(pairs):
+                pool.wait()  # nothing else is started while we measure
+                ratios.append(first_line(job, pool) / first_line(job, LocalLauncher()))
+    return statistics.median(ratios)
+
+
+def first_line(job: Job, launcher: Launcher) -> float:
+    """Seconds from the job to the first line that the attempt prints."""
+    begun, came = time.monotonic(), []
+
+    def listen(seen: Line | Observer) -> None:
+        if isinstance(seen, Line):
+            came.append(time.monotonic())
+
+    attempts.run(job, listen, launcher=launcher)
+    return came[0] - begun
+
+
 def main() -> int:
     """Measure and print."""
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 7
@@ -147,6 +177,7 @@ def main() -> int:
         ),
         Figure("grader beside the attempt, private memory", memory / 2**20, 100, "MiB"),
         *warm,
+        Figure("warm / cold attempt, to its first line (median)", beginnings(pairs), 0.5, "x"),
     ]
     for figure in figures:
         print(figure)

@@ -1,6 +1,6 @@
 """The system calls that an attempt may not make, as a BPF program for bubblewrap.
 
-Written here because the need is one list and two rules (docs/decisions/0003-seccomp.md).
+Written here because the need is one list and two rules (docs/decisions/0006-seccomp.md).
 """
 
 from __future__ import annotations
