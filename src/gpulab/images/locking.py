@@ -73,7 +73,9 @@ def solve(wishes: dict[str, Any]) -> list[dict[str, Any]]:
     except Exception as error:  # noqa: BLE001 - py-rattler has no common base for its errors
         said = " ".join(str(error).split())
         raise LabError(f"The conda packages cannot be resolved: {said}") from None
-    return [_facts(record) for record in rattler.PackageRecord.sort_topologically(records)]
+    by_name = {record.name.normalized: record for record in records}
+    in_order = rattler.PackageRecord.sort_topologically(records)
+    return [_facts(by_name[record.name.normalized]) for record in in_order]
 
 
 def virtual_packages() -> list[Any]:
@@ -104,6 +106,7 @@ async def _awaited(solution: Any) -> list[Any]:
 def _facts(record: Any) -> dict[str, Any]:
     facts = {name: getattr(record, name) for name in _FACTS}
     facts |= {"name": record.name.normalized, "version": str(record.version)}
+    facts |= {"build": str(record.build), "subdir": str(record.subdir)}
     facts |= {"md5": record.md5 and record.md5.hex(), "sha256": record.sha256.hex()}
     return facts | {"url": record.url}
 
