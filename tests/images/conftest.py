@@ -95,6 +95,15 @@ def built(workshop):
     return Built(image["id"], time.monotonic() - begun)
 
 
+@pytest.fixture(scope="session")
+def unpacked(workshop, built):  # noqa: ARG001 - it must be built
+    """The seat's root file system."""
+    target = workshop.folder / "unpacked"
+    done = workshop.invoke("images.unpack", "--stack", "cpu", "--to", target)
+    assert done.returncode == 0, done.stderr
+    return target
+
+
 def docker(*arguments):
     """What the docker command prints."""
     command = ["docker", *map(str, arguments)]

@@ -112,15 +112,6 @@ def test_an_exercise_runs_on_the_seat(seat):
     assert "/home/attendee/work/exercise-4" in done.stdout
 
 
-@pytest.fixture(scope="module")
-def unpacked(workshop, built, tmp_path_factory):  # noqa: ARG001 - it must be built
-    """The seat's root file system."""
-    target = tmp_path_factory.mktemp("unpacked") / "cpu"
-    done = workshop.invoke("images.unpack", "--stack", "cpu", "--to", target)
-    assert done.returncode == 0, done.stderr
-    return target
-
-
 def test_the_root_file_system_is_the_images(built, unpacked):
     assert (unpacked / "etc/gpulab-image").read_text().strip() == built.id
     assert (unpacked / "home/attendee").stat().st_uid == 10001
