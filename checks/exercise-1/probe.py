@@ -1,7 +1,6 @@
 """Train on a device and watch where the work is done; try the model by itself."""
 
 # Plain Python 3.9, like the code it runs beside.
-# ruff: noqa: ANN001, ANN201, ANN204
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode

@@ -1,5 +1,4 @@
 # Plain Python 3.9, like the code it runs beside.
-# ruff: noqa: ANN001, ANN201, ANN204
 """Checkpoints of fresh models, and what becomes of them when they are restored."""
 
 import os

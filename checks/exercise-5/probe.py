@@ -1,7 +1,6 @@
 """Validate on fresh batches that come one by one, then train."""
 
 # Plain Python 3.9, like the code it runs beside.
-# ruff: noqa: ANN001, ANN201, B905
 
 import time
 

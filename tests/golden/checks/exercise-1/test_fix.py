@@ -1,6 +1,7 @@
 """Hidden checks of the golden exercise."""
 
 import pytest
+
 from gpulab.evidence import Lab, fail, note, remark, require_answer, require_finished
 
 

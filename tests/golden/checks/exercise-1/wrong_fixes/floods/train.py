@@ -1,3 +1,3 @@
 def double(values):
     while True:
-        print('x' * 100_000)
+        print("x" * 100_000)
