@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -83,6 +84,7 @@ def workshop(tmp_path_factory):
         done = workshop.invoke("images.fetch", "--stack", "cpu", "--to", folder / "supplies")
         assert done.returncode == 0, done.stderr
         yield workshop
+    shutil.rmtree(folder, ignore_errors=True)  # several gigabytes
 
 
 @pytest.fixture(scope="session")
