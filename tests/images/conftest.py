@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,19 +73,21 @@ class Built:
 
 
 @pytest.fixture(scope="session")
-def workshop(tmp_path_factory):
+def workshop():
     """An engine with stand-ins for the base images, and all that a build needs."""
     if (why := stand_in_docker.obstacle()) is not None:
         pytest.skip(why)
-    folder = tmp_path_factory.mktemp("images")
+    folder = Path(tempfile.mkdtemp(prefix="gpulab-images-"))
     workshop = Workshop(folder)
-    with stand_in_docker.engine(folder):
-        stand_in_docker.make_tree(folder)
-        stand_in_docker.import_bases(folder, workshop.tree)
-        done = workshop.invoke("images.fetch", "--stack", "cpu", "--to", folder / "supplies")
-        assert done.returncode == 0, done.stderr
-        yield workshop
-    shutil.rmtree(folder, ignore_errors=True)  # several gigabytes
+    try:
+        with stand_in_docker.engine(folder):
+            stand_in_docker.make_tree(folder)
+            stand_in_docker.import_bases(folder, workshop.tree)
+            done = workshop.invoke("images.fetch", "--stack", "cpu", "--to", folder / "supplies")
+            assert done.returncode == 0, done.stderr
+            yield workshop
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # several gigabytes
 
 
 @pytest.fixture(scope="session")

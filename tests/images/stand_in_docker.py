@@ -49,8 +49,7 @@ def engine(folder: Path):
         process.wait(60)
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
-        shutil.rmtree(folder / "data", ignore_errors=True)
-        shutil.rmtree(folder / "exec", ignore_errors=True)
+        _unmount_below(folder)
 
 
 def _wait_for(process, log):
@@ -59,6 +58,14 @@ def _wait_for(process, log):
         if process.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError(f"dockerd does not start: {log.read_text()[-2000:]}")
         time.sleep(0.2)
+
+
+def _unmount_below(folder):
+    """An engine leaves its network namespace mounted, which nobody could remove."""
+    mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+    for mount in reversed(mounts):
+        if Path(mount).is_relative_to(folder):
+            subprocess.run(["umount", "--lazy", mount], check=True)
 
 
 def make_tree(folder: Path) -> Path:
