@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict, deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from threading import Lock
 from typing import Self
 
@@ -69,7 +69,8 @@ class WarmPool:
         with self._lock:
             ordered = [spare for spares in self._waiting.values() for spare in spares]
         for spare in ordered:
-            spare.exception()
+            with contextlib.suppress(CancelledError):  # closed meanwhile
+                spare.exception()
 
     def close(self) -> None:
         """End the processes that wait. Attempts that run must have ended."""

@@ -128,7 +128,8 @@ class Gpu:
 def uses_gpu(pid: int) -> bool:
     """Whether a process has one of NVIDIA's device files open."""
     try:
-        files = [entry.path for entry in os.scandir(f"/proc/{pid}/fd")]
+        with os.scandir(f"/proc/{pid}/fd") as entries:
+            files = [entry.path for entry in entries]
     except OSError:
         return False
     return any(_target(file).startswith(DEVICE_FILES) for file in files)

@@ -95,7 +95,8 @@ def read_stat(path: str) -> Stat | None:
 def threads_of(pid: int) -> list[int]:
     """Thread ids of a process, the main thread's first; empty where it is gone."""
     try:
-        return sorted(int(entry.name) for entry in os.scandir(f"/proc/{pid}/task"))
+        with os.scandir(f"/proc/{pid}/task") as entries:  # closed, if the process goes meanwhile
+            return sorted(int(entry.name) for entry in entries)
     except OSError:
         return []
 

@@ -11,9 +11,9 @@ QUOTA = Quota(memory=1 << 30, pids=64, cpus=1.5)
 VERSION_1 = {
     "memory": ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.oom_control"],
     "pids": ["pids.max"],
-    "cpu": ["cpu.cfs_period_us", "cpu.cfs_quota_us"],
+    "cpu": ["cpu.cfs_period_us", "cpu.cfs_quota_us", "cpu.shares"],
 }
-VERSION_2 = ["memory.max", "memory.swap.max", "pids.max", "cpu.max", "memory.events"]
+VERSION_2 = ["memory.max", "memory.swap.max", "pids.max", "cpu.max", "cpu.weight", "memory.events"]
 NAME = "lab/attempt-1"
 
 
@@ -62,6 +62,17 @@ def test_version_2(tmp_path: Path) -> None:
     assert group.entrances == [folder / "cgroup.procs"]
     for parent in (tmp_path, tmp_path / "lab"):
         assert (parent / "cgroup.subtree_control").read_text() == "+memory +pids +cpu"
+
+
+def test_who_waits_stands_back(tmp_path: Path) -> None:
+    first = Group(NAME, QUOTA, version_1(tmp_path / "1"))
+    second = Group(NAME, QUOTA, version_2(tmp_path / "2"))
+    shares = tmp_path / "1" / "cpu" / NAME / "cpu.shares"
+    weight = tmp_path / "2" / NAME / "cpu.weight"
+    assert (shares.read_text(), weight.read_text()) == ("10", "1")
+    first.come_forward()
+    second.come_forward()
+    assert (shares.read_text(), weight.read_text()) == ("1000", "100")  # about the kernel's own
 
 
 def test_who_was_killed_for_memory(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ MOUNTED = Path("/sys/fs/cgroup")
 CONTROLLERS = ("memory", "pids", "cpu")
 OF_SWAP = ("memory.swap.max", "memory.memsw.limit_in_bytes")
 PERIOD = 100_000  # microseconds, over which CPU time is shared out
+BEHIND, FORWARD = 1, 100  # CPU weights of a group that waits, and of one that runs
 EMPTY_WITHIN = 10.0  # seconds until the last process of a killed group is gone
 
 
@@ -63,6 +64,14 @@ class Group:
         """Files that take the number of a process that enters."""
         return [folder / "cgroup.procs" for folder in self._folders]
 
+    def come_forward(self) -> None:
+        """Compete for the CPU as others do; until then the group takes what nobody else wants.
+
+        Raises:
+            LabError: it cannot be set.
+        """
+        self._set(*self._weight(FORWARD))
+
     def killed_for_memory(self) -> bool:
         """Whether the kernel ended a process because the memory limit was reached."""
         name = "memory.events" if self._unified else "memory.oom_control"
@@ -108,7 +117,11 @@ class Group:
         except OSError as error:
             raise _refusal(folder, error.strerror) from None
 
+    def _weight(self, weight: int) -> tuple[str, str]:
+        return ("cpu.weight", str(weight)) if self._unified else ("cpu.shares", str(10 * weight))
+
     def _settings(self, quota: Quota) -> Iterator[tuple[str, str]]:
+        yield self._weight(BEHIND)
         memory, time_share = str(quota.memory), str(int(quota.cpus * PERIOD))
         yield "pids.max", str(quota.pids)
         if self._unified:

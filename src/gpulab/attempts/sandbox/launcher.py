@@ -121,6 +121,7 @@ class SandboxWaiting(Waiting):
             "environment": self.view.environment,
             "fresh": job.call is None and not self.warm,
         }
+        self.group.come_forward()
         self.send(stage.job.request() | place, stage.files)
         if self.stage is not None:
             most = self.config.bounds.work_mib * MIB
