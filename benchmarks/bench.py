@@ -22,7 +22,9 @@ import psutil
 
 from gpulab import attempts
 from gpulab.attempts import Job, Launcher, Line, LocalLauncher, WarmPool
+from gpulab.model import LabError
 from gpulab.observe import Observer
+from gpulab.service.client import Client
 
 HERE = Path(__file__).resolve().parent
 CATALOGUE = HERE / "catalogue"
@@ -67,8 +69,8 @@ def grader_bytes(environment: dict[str, str]) -> int:
 
 
 @contextmanager
-def grader(home: Path) -> Iterator[tuple[psutil.Popen, Path]]:
-    """A grader's service of one seat, with warm attempts; yields it and its socket."""
+def grader(home: Path) -> Iterator[Path]:
+    """A grader's service of one seat, with warm attempts; yields its socket."""
     address, config = home / "grader.sock", home / "grader.toml"
     config.write_text(
         f"""root = "{CATALOGUE}"
@@ -85,27 +87,19 @@ gid = {os.getgid()}
     command = [sys.executable, "-m", "gpulab.service", "--config", str(config)]
     process = psutil.Popen(command, stderr=subprocess.DEVNULL)
     try:
-        yield process, address
+        yield address
     finally:
         process.terminate()
         process.wait()
 
 
-def until_idle(process: psutil.Popen) -> None:
-    """Wait until nothing of the service works: the next check's processes are ready."""
-    before = -1.0
-    while (now := busy_seconds(process)) != before:
-        before = now
-        time.sleep(1)
-
-
-def busy_seconds(process: psutil.Popen) -> float:
-    """CPU time of the service and of all that it started; 0 until it has started something."""
-    total = 0.0
-    for each in process.children(recursive=True):
-        with suppress(psutil.Error):
-            total += sum(each.cpu_times()[:2]) + each.pid
-    return total or time.monotonic()
+def until_ready(socket: Path) -> None:
+    """Wait until the next check's processes are ready."""
+    ready = False
+    while not ready:
+        time.sleep(0.2)
+        with suppress(LabError):
+            ready = Client(socket).get("/health")["ready"]
 
 
 def warm_check(environment: dict[str, str]) -> tuple[float, float]:
@@ -120,12 +114,12 @@ def warm_check(environment: dict[str, str]) -> tuple[float, float]:
 def warm_figures(environment: dict[str, str], pairs: int) -> list[Figure]:
     """A check of the grader's service beside plain pytest, in turn."""
     ratios, overheads = [], []
-    with tempfile.TemporaryDirectory(prefix="gs-") as home, grader(Path(home)) as (service, socket):
+    with tempfile.TemporaryDirectory(prefix="gs-") as home, grader(Path(home)) as socket:
         seat = environment | {"GPULAB_GRADER": str(socket)}
         for _ in range(pairs):
-            until_idle(service)
+            until_ready(socket)
             wall, overhead = warm_check(seat)
-            until_idle(service)
+            until_ready(socket)
             ratios.append(wall / timed(PLAIN, environment))
             overheads.append(overhead)
     ratio, overhead = statistics.median(ratios), statistics.median(overheads)

@@ -10,6 +10,7 @@ everything ends. Nothing of the exercises or their checks is read before the ord
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -138,6 +139,17 @@ def end_with_asker() -> None:
     threading.Thread(target=watch, name="life line", daemon=True).start()
 
 
+def tell_when_ready(means: Means, events: Events) -> None:
+    """Say so once nothing more is made ready; the order may come before."""
+
+    def wait() -> None:
+        means.wait()
+        with contextlib.suppress(BrokenPipeError):
+            events.send("ready")
+
+    threading.Thread(target=wait, name="readiness", daemon=True).start()
+
+
 def judge(data: dict[str, Any], means: Means, events: Events) -> None:
     """Judge one order and say so."""
     order = prepare(data, means, events)
@@ -150,6 +162,7 @@ def judge_one_order(isolation: Path | None, events: Events, *, warm: bool) -> No
     data = None
     try:
         with made_ready(isolation, warm=warm) as means:
+            tell_when_ready(means, events)
             if (data := wait_for_order()) is not None:
                 end_with_asker()
                 judge(data, means, events)

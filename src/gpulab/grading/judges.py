@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -88,6 +89,15 @@ class Judge:
     def alive(self) -> bool:
         """Whether it can still be asked."""
         return self._process.poll() is None
+
+    @property
+    def ready(self) -> bool:
+        """Whether everything that it makes ready beforehand is."""
+        try:
+            waits, _, _ = select.select([self._events_fd], [], [], 0)  # its first event: `ready`
+        except (OSError, ValueError):  # taken meanwhile, by another thread
+            return False
+        return bool(waits) and self.alive
 
     def ask(self, order: dict[str, Any], listener: Listener) -> Findings:
         """Have an order judged, to the end of the process; `listener` is told every event.

@@ -19,6 +19,12 @@ class Means:
 
     python: Path
     launcher: Launcher
+    pools: tuple[WarmPool, ...] = ()
+
+    def wait(self) -> None:
+        """Wait until every process that was started beforehand is ready."""
+        for pool in self.pools:
+            pool.wait()
 
 
 @contextmanager
@@ -35,6 +41,7 @@ def made_ready(isolation: Path | None, *, warm: bool) -> Iterator[Means]:
     device = Device.CPU if Gpu().absent else Device.CUDA
     with ExitStack() as stack:
         launcher: Launcher = LocalLauncher()
+        pools: list[WarmPool] = []
         python = machine.attempt_python()
         if isolation is not None:
             config = sandbox.read(isolation)
@@ -42,6 +49,8 @@ def made_ready(isolation: Path | None, *, warm: bool) -> Iterator[Means]:
             settings = {Setting(python, Device.CPU), Setting(python, device)}
             cold = WarmPool(sandbox.SandboxLauncher(config), *settings, modules=())
             launcher = stack.enter_context(cold)
+            pools.append(cold)
         if warm:
             launcher = stack.enter_context(WarmPool(launcher, Setting(python, device)))
-        yield Means(python, launcher)
+            pools.append(launcher)
+        yield Means(python, launcher, tuple(pools))

@@ -22,16 +22,18 @@ class Spare:
 
     @property
     def ready(self) -> bool:
-        """Whether one waits."""
+        """Whether one waits, and all that it makes ready beforehand is."""
         judge = self._judge
-        return judge is not None and judge.alive
+        return judge is not None and judge.ready
 
     def refill(self) -> None:
         """Start one where none waits."""
         with self._lock:
-            if self._closed or self.ready:
+            if self._closed:
                 return
             if self._judge is not None:
+                if self._judge.alive:
+                    return
                 self._judge.close()
             self._judge = Judge(self._setup)
 

@@ -34,8 +34,9 @@ def asleep(events: list[dict]) -> bool:
 def test_killed_in_the_middle_nothing_is_lost(service) -> None:
     service.judge(service.variant("multiply"))
     events, thread = in_background(service, service.SLEEPS)
+    service.wait_for(lambda: asleep(events))
     waiting, other = in_background(service, service.variant("multiply"), "seat-2")
-    service.wait_for(lambda: asleep(events) and len(waiting) > 1)
+    service.wait_for(lambda: len(waiting) > 1)
     left = service.descendants()
     service.stop(signal.SIGKILL)
     for each in (thread, other):
@@ -200,3 +201,12 @@ def test_a_service_that_is_not_there(idle) -> None:
         idle.client().get("/health")
     assert caught.value.code == 4
     assert json.dumps(str(caught.value)).count("\\n") == 0
+
+
+def test_it_is_ready_when_all_that_it_keeps_is(idle) -> None:
+    idle.shares["cpu"]["warm"] = True
+    service = idle.start()
+    service.ready()
+    # The grading process, and an attempt's with torch imported.
+    assert max(process.memory_info().rss for process in service.descendants()) > 100 << 20
+    assert service.judge(service.variant("multiply"))[-1]["grade"]["verdict"] == "fixed"
