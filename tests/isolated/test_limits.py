@@ -146,6 +146,18 @@ def test_a_limit_that_cannot_be_set_is_refused(sandbox, monkeypatch, tmp_path: P
     assert refused.value.code == 4
 
 
+def test_version_2_without_controllers_is_refused() -> None:
+    hierarchy = Path("/sys/fs/cgroup/unified")
+    if not (hierarchy / "cgroup.controllers").exists():
+        pytest.skip("no hierarchy of version 2 beside one of version 1")
+    if "memory" in (hierarchy / "cgroup.controllers").read_text().split():
+        pytest.skip("it has the controllers")
+    before = list(hierarchy.iterdir())
+    with pytest.raises(LabError, match=r"cgroup\.subtree_control"):
+        cgroups.Group("gpulab-tests/attempt-1", cgroups.Quota(1 << 30, 64, 1.0), hierarchy)
+    assert list(hierarchy.iterdir()) == before
+
+
 def test_when_every_account_is_taken_it_says_so(sandbox) -> None:
     uids = replace(sandbox.config.uids, count=1)
     launcher = SandboxLauncher(replace(sandbox.config, uids=uids))

@@ -102,7 +102,8 @@ def run_script(script, arguments):
     """Do what `python SCRIPT ARGUMENTS...` does: run it as `__main__`."""
     path = str(pathlib.Path.cwd() / script)
     sys.argv = [script, *arguments]
-    sys.orig_argv = [sys.executable, *sys.argv]
+    if hasattr(sys, "orig_argv"):  # since 3.10
+        sys.orig_argv = [sys.executable, *sys.argv]
     module = types.ModuleType("__main__")
     loader = importlib.machinery.SourceFileLoader("__main__", path)
     vars(module).update(__file__=path, __cached__=None, __loader__=loader, __builtins__=builtins)
