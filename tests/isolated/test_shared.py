@@ -43,6 +43,8 @@ def test_paths_in_lists_and_arguments_are_translated(sandbox, shared: Path) -> N
     script = "def f(given):\n    return [p.read_text() for p in given['files']]\n"
     files = {"files": [shared / "one.txt", shared / "deep" / "two.txt"]}
     assert give(sandbox, script, shared, files).answer == ["one", "two"]
+    script = "def f(path):\n    return open(path).read()\n"
+    assert give(sandbox, script, shared, f"{shared}/one.txt").answer == "one"
     script = "import sys\nprint(open(sys.argv[1].split('=')[1] + '/one.txt').read())\n"
     job = sandbox.job(script, shared=(shared,), arguments=(f"--data={shared}",))
     assert attempts.run(job, launcher=sandbox.launcher).output() == "one"

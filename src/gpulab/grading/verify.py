@@ -12,10 +12,11 @@ from gpulab.catalogue import CheckFile
 from gpulab.catalogue.checks import Failure
 from gpulab.catalogue.variants import lay_out
 from gpulab.grading.check import Request, check, scratch_folder
-from gpulab.grading.judges import Listener
+from gpulab.grading.judges import Listener, Setup
 from gpulab.model import Device, Grade, LabError, Outcome, Verdict
 
 LEAST_SOLUTIONS, LEAST_WRONG_FIXES = 2, 3
+LOCAL = Setup()
 
 
 class Kind(StrEnum):
@@ -94,12 +95,15 @@ def prove(
     device: Device | None = None,
     listener: Listener = lambda _: None,
     device_bytes: int = REHEARSAL_BYTES,
+    setup: Setup = LOCAL,
 ) -> Proof:
-    """Judge one case."""
+    """Judge one case, by default at the level `local` and without warm attempts."""
     exercise = case.checks.exercise
     with scratch_folder() as scratch:
         work = lay_out(exercise, scratch / "work", case.variant)
-        grade = check(Request(root, exercise, work, device, device_bytes), listener)
+        request = Request(root, exercise, work, device, device_bytes)
+        request = replace(request, isolation=setup.isolation, warm=setup.warm)
+        grade = check(request, listener)
     device_used = grade.hardware.device if grade.hardware else Device.CPU
     if wrong_elsewhere(case, device_used):
         case = replace(case, failure=None)

@@ -74,6 +74,8 @@ class Stage:
                 if value.is_relative_to(folder):
                     self._used[folder] = name
                     return INSIDE / name / value.relative_to(folder)
+        if isinstance(value, str):
+            return self._in_text(value)
         if isinstance(value, dict):
             return {key: self._inside(item) for key, item in value.items()}
         if isinstance(value, list | tuple):

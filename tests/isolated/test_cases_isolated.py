@@ -1,4 +1,4 @@
-"""Every golden case gets its verdict in the sandbox, too, cold and warm."""
+"""Cases get their verdicts in the sandbox, too, cold and warm."""
 
 import json
 from dataclasses import asdict
@@ -8,14 +8,26 @@ import pytest
 
 from gpulab.catalogue import Catalogue, load_checks
 from gpulab.catalogue.variants import lay_out
-from gpulab.grading import verify
 from gpulab.grading.check import Request, check
+from gpulab.grading.judges import Setup
+from gpulab.grading.verify import Case, Kind, cases, prove
 from gpulab.model import Verdict
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden"
-CASES = [
-    case for exercise in Catalogue(GOLDEN) for case in verify.cases(load_checks(GOLDEN, exercise))
-]
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "golden"
+
+
+def all_cases(root: Path) -> list[Case]:
+    return [case for e in Catalogue(root) for case in cases(load_checks(root, e))]
+
+
+def first_and_last(root: Path) -> list[Case]:
+    """What is shipped, and the reference solution."""
+    return [
+        case
+        for case in all_cases(root)
+        if case.kind is Kind.SHIPPED or case.name == case.checks.table.reference
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -34,23 +46,21 @@ def as_toml(table: dict, name: str = "") -> str:
 
 
 @pytest.mark.parametrize("warm", [False, True], ids=["cold", "warm"])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
-def test_the_verdict_is_the_right_one(case, warm, isolation, monkeypatch) -> None:
-    requests = []
-
-    def isolated(request: Request, *others):
-        requests.append(request)
-        changed = Request(**{**vars(request), "isolation": isolation, "warm": warm})
-        return check(changed, *others)
-
-    monkeypatch.setattr(verify, "check", isolated)
-    proof = verify.prove(GOLDEN, case)
+@pytest.mark.parametrize("case", all_cases(GOLDEN), ids=lambda case: case.label)
+def test_golden(case: Case, warm: bool, isolation: Path) -> None:
+    proof = prove(GOLDEN, case, setup=Setup(isolation, warm=warm))
     assert proof.problem is None
     assert proof.grade.level == "isolated"
-    assert requests
 
 
-def test_source_that_breaks_python_is_no_valid_python(isolation, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", first_and_last(ROOT), ids=lambda case: case.label)
+def test_every_exercise_warm(case: Case, isolation: Path) -> None:
+    """tests/catalogue says the same of cold attempts at the level `local`."""
+    proof = prove(ROOT, case, setup=Setup(isolation, warm=True))
+    assert proof.problem is None
+
+
+def test_source_that_breaks_python_is_no_valid_python(isolation: Path, tmp_path: Path) -> None:
     exercise = Catalogue(GOLDEN).find("1")
     work = lay_out(exercise, tmp_path / "work", None)
     (work / "train.py").write_text("-" * 2_000_000 + "1\n", encoding="utf-8")
