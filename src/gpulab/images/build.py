@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +18,7 @@ from gpulab.stack import PinnedImage, Stacks
 Listener = Callable[[str], None]
 """Told what the build is doing, a line at a time."""
 
-_TAIL = 30  # lines of a failed build that are kept
+_TAIL = 30  # lines in which the cause of a failed build is looked for
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,8 @@ def _or_explain(action: Callable[[], None]) -> None:
 
 
 def _run(command: list[str], tell: Listener) -> None:
-    tail: deque[str] = deque(maxlen=_TAIL)
+    """Run a build; where it fails, all that it printed is kept in a file."""
+    printed: list[str] = []
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -118,13 +118,17 @@ def _run(command: list[str], tell: Listener) -> None:
         try:
             for line in process.stdout or ():
                 if line.strip():
-                    tail.append(line.rstrip())
+                    printed.append(line.rstrip())
                     tell(line.rstrip())
         except BaseException:
             process.terminate()
             raise
     if process.returncode:
-        raise LabError(why_it_failed(list(tail)))
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="gpulab-build-", suffix=".log", delete=False
+        ) as log:
+            log.writelines(f"{line}\n" for line in printed)
+        raise LabError(f"{why_it_failed(printed[-_TAIL:])} All of it: {log.name}")
 
 
 _NO_BASE = re.compile(
@@ -163,7 +167,7 @@ def why_it_failed(lines: list[str]) -> str:
             "and say --local-bases."
         )
     said = [line for line in lines if _SAID.match(line)] or lines
-    return "The build failed: " + " / ".join(_plain(line) for line in said[-2:])
+    return f"The build failed: {' / '.join(_plain(line) for line in said[-2:])}."
 
 
 def _first(pattern: re.Pattern[str], lines: list[str]) -> str | None:
