@@ -186,7 +186,9 @@ def test_a_spare_that_is_lost_is_replaced(make) -> None:
     counting, job = Counting(), make("print(1)")
     with WarmPool(counting, job.setting, modules=()) as pool:
         pool.wait()
-        pool._waiting[job.setting][0].result().kill()
+        spare = pool._waiting[job.setting][0].result()
+        spare.kill()
+        spare.process.wait()
         assert attempts.run(job, launcher=pool).output() == "1"
     assert counting.fresh == 1
 
