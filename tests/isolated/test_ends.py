@@ -14,6 +14,7 @@ import pytest
 from gpulab.attempts import Ended, Limits, WarmPool
 from gpulab.attempts.sandbox import SandboxLauncher
 from gpulab.model import LabError
+from gpulab.observe import become_subreaper, end_orphans
 
 GONE_WITHIN = 20.0
 
@@ -29,7 +30,9 @@ def of_attempts(sandbox) -> list[psutil.Process]:
 
 
 def mounts() -> list[str]:
-    return Path("/proc/self/mountinfo").read_text().splitlines()
+    """What is mounted here; other tests that run meanwhile mount in their own folders."""
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    return [line for line in lines if "/pytest-of-" not in line]
 
 
 LEAVER = """
@@ -95,7 +98,8 @@ def test_it_ends_with_the_grader(sandbox) -> None:
     code = GRADER.format(
         config=asdict(sandbox.config), folder=str(job.folder), scratch=str(job.scratch)
     )
-    grader = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE)
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    grader = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
     lines = [grader.stdout.readline() for _ in range(2)]
     assert lines == [b"waiting\n", b"seen\n"]
     deadline = time.monotonic() + GONE_WITHIN
@@ -108,6 +112,7 @@ def test_it_ends_with_the_grader(sandbox) -> None:
     while of_attempts(sandbox) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert of_attempts(sandbox) == []
+    end_orphans()  # the dead of a killed grader are its asker's to reap
     # Empty control groups are all that is left, until their account is taken again.
     launcher = SandboxLauncher(sandbox.config)
     setting = job.setting
@@ -120,8 +125,12 @@ def test_it_ends_with_the_grader(sandbox) -> None:
 
 def test_what_waited_in_vain_leaves_nothing(sandbox) -> None:
     before = mounts()
+    become_subreaper()
     with WarmPool(sandbox.launcher, sandbox.job("").setting):
         pass  # closed while torch is being imported
+    with WarmPool(sandbox.launcher, sandbox.job("").setting, modules=()) as pool:
+        pool.wait()
+    assert psutil.Process().children(recursive=True) == []
     assert of_attempts(sandbox) == []
     assert (sandbox.groups(), mounts()) == ([], before)
 

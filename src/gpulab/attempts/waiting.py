@@ -109,7 +109,7 @@ class Waiting:
     def close(self) -> None:
         """End it and give everything back."""
         self.control.close()
-        self.process.kill()
+        self.kill()
         self.process.wait()
         for fd in self.outputs.values():
             os.close(fd)

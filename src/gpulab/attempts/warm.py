@@ -78,13 +78,12 @@ class WarmPool:
             self._closed = True
             if self._starting is not None:
                 self._starting.kill()
-        self._refill.shutdown(wait=False, cancel_futures=True)
         for spares in self._waiting.values():
             for spare in spares:
-                if not spare.cancelled() and spare.exception() is None:
+                if not spare.cancel() and spare.exception() is None:
                     spare.result().close()
         self._waiting.clear()
-        self._refill.shutdown()
+        self._refill.shutdown()  # last: with its thread, what it started in a sandbox ends hard
 
     def __enter__(self) -> Self:
         return self

@@ -6,8 +6,10 @@ import contextlib
 import os
 import shutil
 import signal
+import subprocess
+import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpulab.attempts.job import Job, Setting
@@ -28,6 +30,7 @@ ulimit -c 0; ulimit -f "$1"; shift
 exec "$@"
 """
 BLOCK = 512  # bytes that the shell's `ulimit -f` counts in
+GONE_WITHIN = 5.0  # seconds
 OUTSIDE = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 
 
@@ -112,6 +115,26 @@ class SandboxWaiting(Waiting):
     config: SandboxConfig
     group: Group
     view: View
+    killing: threading.Lock = field(default_factory=threading.Lock)
+
+    def kill(self) -> None:
+        """End it: the sandbox's first process, then bubblewrap, which reaps it and goes.
+
+        The other way round the first process would be an orphan, and nobody's to reap. Bubblewrap
+        is stopped meanwhile, or it might be about to start that process.
+        """
+        pid = self.process.pid
+        with self.killing, contextlib.suppress(OSError):
+            if self.process.poll() is None:
+                os.kill(pid, signal.SIGSTOP)
+                os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+                children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+                for child in children:
+                    os.kill(int(child), signal.SIGKILL)
+                os.kill(pid, signal.SIGCONT if children else signal.SIGKILL)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self.process.wait(GONE_WITHIN)
+        super().kill()
 
     def deliver(self, job: Job) -> Launched:
         """Let the job begin; see `Prepared`."""
