@@ -58,7 +58,7 @@ class View:
             words += ["--cap-add", capability]
         for name, value in self.environment.items():
             words += ["--setenv", name, value]
-        words += [*self._root(), *self._memory_folders(), *self._ours()]
+        words += [*self._root(), *self._memory_folders(), *self._folders(), *self._ours()]
         words += self._gpu_files() if self._gpu else []
         for place, fd in texts.items():
             words += [*_parents(place), "--perms", "0644", "--ro-bind-data", str(fd), place]
@@ -93,6 +93,10 @@ class View:
                 yield from _read_only(place, f"/{name}")
         for name in ETC:
             yield from _read_only(root / "etc" / name, f"/etc/{name}", maybe=True)
+
+    def _folders(self) -> Iterator[str]:
+        """After the folders in memory: a Python may lie below /tmp."""
+        root = Path(self._config.rootfs).resolve()
         for folder in self._config.folders:
             if Path(folder).parts[1] not in SYSTEM:
                 yield from _read_only(root / folder.lstrip("/"), folder)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from . import refusals, runtime
+from . import ending, refusals, runtime
 from .settings import PREFIX, torch_complaint
 
 # These of torch's own CUDA kernels launch nothing: they allocate, look at shapes, or copy bytes.
@@ -68,6 +68,7 @@ def install() -> None:
                 library.impl(name, sparse.Refusing(name, key, own_kernel(name, key)), key)
     _choose_plain_attention()
     refusals.install()
+    ending.install()
 
 
 def _registered(key: str) -> list[str]:
