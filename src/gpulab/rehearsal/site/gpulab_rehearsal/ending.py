@@ -43,7 +43,5 @@ def _others_at_work() -> dict[str, tuple[str, ...]]:
                 lines = file.read().splitlines()
         except OSError:
             continue
-        found[thread] = tuple(
-            line for line in lines if line.startswith(("State", "voluntary", "nonv"))
-        )
+        found[thread] = tuple(line for line in lines if line.startswith(kept))
     return found
