@@ -123,7 +123,7 @@ def test_verdicts_are_the_same(case: Case, forks: Forks) -> None:
 
 def test_nothing_outlives_who_asked(tmp_path: Path) -> None:
     token = f"forked-{os.getpid()}"
-    busy = f"import subprocess, time\nsubprocess.Popen(['sleep', '600', '{token}'])\n"
+    busy = f"import os, time\nif os.fork() == 0:\n    os.execlp('tail', 'tail', '-f', '{token}')\n"
     program = f"""if True:
         import sys
         from pathlib import Path
@@ -136,6 +136,7 @@ def test_nothing_outlives_who_asked(tmp_path: Path) -> None:
             request = Request(Path({str(GOLDEN)!r}), exercise, Path({str(tmp_path)!r}))
             check(request, judge=Judge(forks.setup(exercise, None)))
     """
+    (tmp_path / token).touch()
     (tmp_path / EXERCISE.facts.script).write_text(busy + "time.sleep(600)\n")
     asker = subprocess.Popen([sys.executable, "-c", program])
     deadline = time.monotonic() + 60
