@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Protocol
 
 from gpulab.attempts import messages, own_shm
 from gpulab.attempts.job import CHILD, Job, Setting
-from gpulab.attempts.processes import Pipes, limit, start
+from gpulab.attempts.processes import Pipes, Process, limit, start
 from gpulab.attempts.waiting import Waiting, control_pair, waiting_for
 from gpulab.model import LabError
 from gpulab.observe import births, keep_apart
@@ -43,7 +42,7 @@ class Launched:
         release: closed once no process of it lives; gives back what was set up for it.
     """
 
-    process: subprocess.Popen[bytes]
+    process: Process
     outputs: dict[str, int]
     folder: Path
     sources: Path
