@@ -116,7 +116,7 @@ class Arena:
         work = lay_out(exercise, target, checks.reference if right else None)
         lay_over(work, exercise.facts.script, name, attack)
         (work / "facts.json").write_text(json.dumps(self._facts()), encoding="utf-8")
-        if name.startswith("link_"):
+        if name == "link_to_the_checks":
             (work / "link").symlink_to(self.root / "checks")
         return work
 

@@ -12,6 +12,7 @@ each = pytest.mark.parametrize("name", ATTACKS)
 def test_isolated(name: str, isolated: Arena) -> None:
     attack = ATTACKS[name]
     outcome = isolated.fight(name, attack)
+    print(outcome)
     assert outcome.ending in attack.isolated, outcome.told
     assert outcome.leaked == set()
     assert outcome.harm == []
@@ -21,6 +22,7 @@ def test_isolated(name: str, isolated: Arena) -> None:
 @pytest.mark.full
 def test_right_work_stays_right(name: str, isolated: Arena) -> None:
     outcome = isolated.fight(name, ATTACKS[name], right=True)
+    print(outcome)
     assert outcome.ending in ATTACKS[name].right, outcome.told
     assert outcome.leaked - {"solution"} == set()  # that it knows by right
     assert outcome.harm == []
@@ -33,6 +35,7 @@ def test_right_work_stays_right(name: str, isolated: Arena) -> None:
 def test_local(name: str, local: Arena) -> None:
     """The table says honestly what this level cannot stop."""
     outcome = local.fight(name, ATTACKS[name])
+    print(outcome)
     assert seen(outcome) is ATTACKS[name].local, outcome
 
 

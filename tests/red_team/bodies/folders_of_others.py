@@ -3,7 +3,11 @@ import os
 import spoils
 
 if __name__ == "__main__":
-    for pid in [name for name in os.listdir("/proc") if name.isdigit()] if spoils.ISOLATED else spoils.parents():
+    for pid in (
+        [name for name in os.listdir("/proc") if name.isdigit()]
+        if spoils.ISOLATED
+        else spoils.parents()
+    ):
         path = spoils.FACTS["root"].lstrip("/")
         for top in (f"/proc/{pid}/root/{path}", f"/proc/{pid}/cwd/checks"):
             spoils.search(top, 500)

@@ -6,7 +6,15 @@ import spoils
 
 libc = ctypes.CDLL(None, use_errno=True)
 watch = libc.inotify_init1(os.O_NONBLOCK)
-for top in ("/", "/work", "/tmp", "/lab", "/dev/shm", spoils.FACTS["root"], os.path.dirname(os.getcwd())):
+for top in (
+    "/",
+    "/work",
+    "/tmp",
+    "/lab",
+    "/dev/shm",
+    spoils.FACTS["root"],
+    os.path.dirname(os.getcwd()),
+):
     libc.inotify_add_watch(watch, top.encode(), 0x100 | 0x20)
 print("fanotify", libc.fanotify_init(0, 0))
 if __name__ == "__main__":
