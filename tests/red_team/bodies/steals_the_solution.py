@@ -5,8 +5,9 @@ import spoils
 
 
 def key():
-    for top in (pathlib.Path.cwd().parents[0], pathlib.Path("/work"), pathlib.Path("/tmp")):
-        for path in list(top.rglob("train.py"))[:50]:
+    tops = ["/work", "/tmp", "/dev/shm"] if spoils.ISOLATED else [".."]
+    for top in map(pathlib.Path, tops):
+        for path in top.rglob("train.py"):
             spoils.read(str(path))
             found = re.search(r'^KEY = "(.*)"', path.read_text(), re.M)
             if found and found.group(1) != KEY:

@@ -29,9 +29,15 @@ def test_saves(lab: Lab, values: Path) -> None:
     folder = lab.path("out", comes_back=True)
     require_finished(lab.call("save", values, folder))
     saved = folder / "answers.json"
-    text = saved.read_text(errors="replace") if saved.is_file() else ""
+    text = beginning(saved) if saved.is_file() else ""
     if text.count(",") != COUNT - 1 or not text.startswith("["):
-        fail("not_saved", wanted=COUNT, got=text[:2000])
+        fail("not_saved", wanted=COUNT, got=text)
+
+
+def beginning(path: Path) -> str:
+    """The first characters of a file."""
+    with path.open(errors="replace") as file:
+        return file.read(2000)
 
 
 def test_answers(lab: Lab, values: Path) -> None:
