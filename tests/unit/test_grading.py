@@ -360,7 +360,7 @@ def test_ctrl_c(commands, waiting: str, words: tuple[str, ...]) -> None:
 def test_a_judge_ends_when_nobody_asked() -> None:
     """Its standard input is a life line."""
     read_fd, write_fd = os.pipe()
-    command = [sys.executable, "-P", "-m", "gpulab.grading.judge", str(write_fd)]
+    command = [sys.executable, "-P", "-m", "gpulab.grading.judge", "--events", str(write_fd)]
     judge = subprocess.Popen(
         command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, pass_fds=[write_fd]
     )

@@ -2,6 +2,7 @@
 
 from gpulab.attempts import sandbox
 from gpulab.attempts.attempt import Attempt, Ended, Limits, Line
+from gpulab.attempts.forked import ForkLauncher, ForkServer
 from gpulab.attempts.job import Call, Job, Setting
 from gpulab.attempts.launch import Launched, Launcher, LocalLauncher, Prepared
 from gpulab.attempts.runner import run
@@ -11,6 +12,8 @@ __all__ = [
     "Attempt",
     "Call",
     "Ended",
+    "ForkLauncher",
+    "ForkServer",
     "Job",
     "Launched",
     "Launcher",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Protocol
 
 from gpulab.attempts import messages
 from gpulab.attempts.job import CHILD, Job, Setting
-from gpulab.attempts.processes import Pipes, limit, start
+from gpulab.attempts.processes import Pipes, Process, limit, start
 from gpulab.attempts.waiting import Waiting, control_pair, waiting_for
 from gpulab.model import LabError
 from gpulab.observe import births, keep_apart
@@ -35,7 +34,7 @@ class Launched:
         release: closed once no process of it lives; gives back what was set up for it.
     """
 
-    process: subprocess.Popen[bytes]
+    process: Process
     outputs: dict[str, int]
     folder: Path
     sources: Path

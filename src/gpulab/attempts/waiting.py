@@ -14,6 +14,7 @@ from typing import Any
 
 from gpulab.attempts import messages
 from gpulab.attempts.job import Job
+from gpulab.attempts.processes import Process
 from gpulab.model import LabError
 from gpulab.observe import keep_apart
 
@@ -38,7 +39,7 @@ class Waiting:
         release: gives back what was set up for it.
     """
 
-    process: subprocess.Popen[bytes]
+    process: Process
     outputs: dict[str, int]
     control: socket.socket
     release: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
