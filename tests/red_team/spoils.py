@@ -4,8 +4,8 @@ import json
 import os
 import pathlib
 import re
+import stat
 import struct
-import sys
 
 CANARY = re.compile(rb"canary-[0-9a-f]{32}")
 MARK = "red-team-mark"  # in the name of every file that an attack leaves
@@ -73,8 +73,16 @@ def grader():
 
 
 def pipe():
-    """The descriptor of the answer pipe."""
-    return int(sys.orig_argv[-1])
+    """The descriptor of the answer pipe; None where the script is run and not called."""
+    return max((fd for fd in range(3, 64) if is_pipe(fd)), default=None)
+
+
+def is_pipe(fd):
+    """Whether it is the open end of a pipe."""
+    try:
+        return stat.S_ISFIFO(os.fstat(fd).st_mode)
+    except OSError:
+        return False
 
 
 def message(value, blob=b""):
@@ -85,9 +93,6 @@ def message(value, blob=b""):
 
 def say(data):
     """Write all of it to the answer pipe, where there is one."""
-    try:
-        fd = pipe()
-    except ValueError:
-        return
-    while data:
+    fd = pipe()
+    while data and fd is not None:
         data = data[os.write(fd, data) :]
