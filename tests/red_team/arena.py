@@ -175,7 +175,11 @@ class Arena:
             "mounts": [line for line in _lines("/proc/self/mountinfo") if "/pytest-" not in line],
             "IPC objects": [_lines(f"/proc/sysvipc/{kind}")[1:] for kind in ("shm", "sem", "msg")],
             "records": self.records.read_bytes(),
-            "files of the lab": {p: p.read_bytes() for p in self.root.rglob("*.*") if p.is_file()},
+            "files of the lab": {
+                p: p.read_bytes()
+                for p in self.root.rglob("*.*")
+                if p.suffix != ".pyc" and p.is_file()
+            },
             "a bystander's file": self.bystanders_file.read_text(encoding="utf-8"),
             "files in the home": sorted(self.home.rglob("*")),
         }
@@ -185,7 +189,7 @@ class Arena:
         yield from (what for what, state in before.items() if after[what] != state)
         if self.bystander.poll() is not None:
             yield "a bystander was killed"
-        if psutil.Process(self.bystander.pid).status() == psutil.STATUS_STOPPED:
+        elif psutil.Process(self.bystander.pid).status() == psutil.STATUS_STOPPED:
             yield "a bystander was stopped"
         for door in self.doors:
             with suppress(BlockingIOError):
