@@ -36,6 +36,8 @@ def test_local(name: str, local: Arena) -> None:
     """The table says honestly what this level cannot stop."""
     outcome = local.fight(name, ATTACKS[name])
     print(outcome)
+    if '"no_rehearsal"' in outcome.told:
+        pytest.skip("there is nothing here that would stand in for a GPU")
     assert seen(outcome) is ATTACKS[name].local, outcome
 
 

@@ -94,7 +94,8 @@ def _arrays(blob: bytes) -> dict[str, np.ndarray[Any, Any]]:
         return {}
     if len(blob) >= LENGTH.size and LENGTH.unpack_from(blob)[0] > MAX_HEADER:
         raise ValueError("too many tensors")
-    return safetensors.numpy.load(blob)
+    arrays: dict[str, np.ndarray[Any, Any]] = safetensors.numpy.load(blob)
+    return arrays
 
 
 def _decode(value: Any, arrays: dict[str, np.ndarray[Any, Any]], depth: int) -> Any:
