@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if item.get_closest_marker("full") and not config.getoption("--full"):
+        if item.get_closest_marker("full") and not config.getoption("--full", default=False):
             item.add_marker(pytest.mark.skip(reason="--full runs it"))
 
 
