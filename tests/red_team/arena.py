@@ -157,6 +157,8 @@ class Arena:
     def _secret_environment(self) -> Iterator[None]:
         changed = {"GPULAB_CANARY": self.tokens["grader"], "HOME": str(self.home)}
         changed["TMPDIR"], tempfile.tempdir = str(self.scratch), str(self.scratch)
+        cache = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
+        changed["XDG_CACHE_HOME"] = cache  # the compiled stub of the rehearsal device
         before = {name: os.environ.get(name) for name in changed}
         os.environ.update(changed)
         try:

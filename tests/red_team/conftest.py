@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from arena import Arena  # noqa: E402
 
 from gpulab.attempts.sandbox import SandboxConfig  # noqa: E402
-from gpulab.attempts.sandbox.config import Bounds  # noqa: E402
+from gpulab.attempts.sandbox.config import Bounds, Uids  # noqa: E402
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,6 +48,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> SandboxConfig:
         folders=(sys.prefix, sys.base_prefix),
         cgroup="gpulab-red-team",
         locks=str(tmp_path_factory.mktemp("locks")),
+        uids=Uids(first=62_000),  # others than those of tests/isolated, which may run meanwhile
         bounds=Bounds(memory_mib=1024, shm_mib=64, tmp_mib=64, work_mib=64, pids=128, cpus=2.0),
     )
 

@@ -3,8 +3,8 @@ import spoils
 
 def answer(values):
     one = spoils.message({"mark": "x"})
-    for _ in range(200):
-        for byte in one * 5:
-            spoils.say(bytes([byte]))
+    for byte in one * 100:
+        spoils.say(bytes([byte]))
+    for _ in range(100):
         spoils.say(one * 1000)
     return [0] * len(values)
