@@ -267,7 +267,8 @@ def test_verify_needs_enough_cases(golden: Path) -> None:
     text = (home / "check.toml").read_text()
     begin, end = text.index("[solutions.add_slowly]"), text.index("[wrong_fixes.dies]")
     (home / "check.toml").write_text(text[:begin] + text[end:])
-    shutil.rmtree(home / "solutions" / "add_slowly")
+    for name in ("add_slowly", "leaves_a_process"):
+        shutil.rmtree(home / "solutions" / name)
     with pytest.raises(LabError, match="needs at least 2 that differ in approach"):
         check_strictly(load_checks(golden, Catalogue(golden).find("1")))
 

@@ -1,7 +1,9 @@
 """A process that waited with torch imported behaves as a fresh one does."""
 
+import signal
 import sys
 import textwrap
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -225,6 +227,19 @@ def test_a_spare_that_is_lost_is_replaced(make) -> None:
         spare.kill()
         spare.process.wait()
         assert attempts.run(job, launcher=pool).output() == "1"
+    assert counting.fresh == 1
+
+
+def test_a_spare_that_is_killed_with_the_job_on_its_way_is_replaced(make) -> None:
+    counting, job = Counting(), make("print(1)")
+    with WarmPool(counting, job.setting, modules=()) as pool:
+        pool.wait()
+        spare = pool._waiting[job.setting][0].result()
+        spare.process.send_signal(signal.SIGSTOP)  # the job is sent, and nobody takes it
+        killer = threading.Timer(0.5, spare.kill)
+        killer.start()
+        assert attempts.run(job, launcher=pool).output() == "1"
+        killer.join()
     assert counting.fresh == 1
 
 

@@ -52,6 +52,7 @@ def wait(stage, modules, control_fd, answer_fd):
     with os.fdopen(control_fd, "rb") as pipe:
         job, blob = read_message(pipe)
         unpack(pipe, stage, job["files"])
+        os.write(control_fd, b"!")  # from here on, whatever happens is the job's doing
     os.chdir(job["folder"])
     os.environ.clear()
     os.environ.update(job["environment"])

@@ -82,6 +82,7 @@ class Job:
         scratch: folder for temporary files, removed by whoever made it.
         python, device, device_bytes, shm_bytes: see `Setting`.
         shared: folders that the attempt may be given paths of, to read and to write.
+        returned: those of them whose changes come back out of a sandbox.
         cold: only a fresh process will do, because the environment is part of the exercise.
     """
 
@@ -95,6 +96,7 @@ class Job:
     device_bytes: int = REHEARSAL_BYTES
     shm_bytes: int | None = None
     shared: tuple[Path, ...] = ()
+    returned: tuple[Path, ...] = ()
     cold: bool = False
     limits: Limits = field(default_factory=Limits)
 

@@ -79,10 +79,10 @@ class Waiting:
         return not self.modules & {path.name.partition(".")[0] for path in job.folder.iterdir()}
 
     def send(self, request: dict[str, Any], files: Iterable[File] = ()) -> None:
-        """Let the job begin.
+        """Let the job begin, and hear that it does.
 
         Raises:
-            LabError: the process has ended.
+            LabError: the process has ended before anything of the job was done.
         """
         files = list(files)
         listed = [[name, None if data is None else len(data)] for name, data in files]
@@ -91,6 +91,7 @@ class Waiting:
             self.control.sendall(messages.pack(request | {"files": listed}))
             for _, data in files:
                 self.control.sendall(data or b"")
+            _receive(self.control, 1)
         except OSError as error:
             self.close()
             raise LabError(f"An attempt's process was lost ({error}).", code=4) from None

@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+MOST_NOTED = 1 << 16  # characters of JSON; what an attempt answered may be noted, and is kept
+
 
 @dataclass(frozen=True)
 class Said:
@@ -71,10 +73,12 @@ def remark(key: str, **values: Any) -> None:
 
 
 def note(**values: Any) -> None:
-    """Add JSON values to the check's evidence.
+    """Add JSON values to the check's evidence; NaN and infinity, which JSON lacks, as text.
 
     Raises:
         TypeError: a value is none.
     """
-    json.dumps(values)
-    notebook.notes |= values
+    text = json.dumps(values)
+    if len(text) > MOST_NOTED:
+        text = json.dumps(dict.fromkeys(values, "left out: too long"))
+    notebook.notes |= json.loads(text, parse_constant=str)
