@@ -74,7 +74,7 @@ class Needs:
 
 @dataclass(frozen=True)
 class Facts:
-    """exercise.toml; `seconds` and `memory_mib` bound one attempt."""
+    """exercise.toml; `seconds` and `memory_mib` bound one attempt, `errors` are its messages."""
 
     script: str
     primitive: Primitive
@@ -87,6 +87,7 @@ class Facts:
     start: Start = Start.WARM
     seconds: float = 60.0
     memory_mib: int | None = None
+    errors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
