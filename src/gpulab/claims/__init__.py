@@ -4,6 +4,17 @@ Each claim is a record in one of the TOML files beside this one; its proofs are 
 `tests/claims/` that carry its number.
 """
 
+from gpulab.claims.confirm import Confirmed, confirm
 from gpulab.claims.records import Claim, Proof, Subject, Truth, load, load_all, proofs
 
-__all__ = ["Claim", "Proof", "Subject", "Truth", "load", "load_all", "proofs"]
+__all__ = [
+    "Claim",
+    "Confirmed",
+    "Proof",
+    "Subject",
+    "Truth",
+    "confirm",
+    "load",
+    "load_all",
+    "proofs",
+]

@@ -1,14 +1,14 @@
 """tour.md as scenes and steps.
 
-    ## Scene
-    ### Title of a step (8 s, claims 5, 6)
-    What is said about it.
-    ```python
-    code, of which the last expression is shown
-    ```
-    ```text
-    what it shows, `...` for anything
-    ```
+## Scene
+### Title of a step (8 s, claims 5, 6)
+What is said about it.
+```python
+code, of which the last expression is shown
+```
+```text
+what it shows, `...` for anything
+```
 """
 
 from __future__ import annotations
