@@ -74,7 +74,7 @@ class Needs:
 
 @dataclass(frozen=True)
 class Facts:
-    """exercise.toml; `seconds` and the two sizes bound one attempt."""
+    """exercise.toml; `seconds` and the two sizes bound one attempt, `errors` are its messages."""
 
     script: str
     primitive: Primitive
@@ -88,6 +88,7 @@ class Facts:
     seconds: float = 60.0
     memory_mib: int | None = None
     shm_mib: int | None = None
+    errors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
