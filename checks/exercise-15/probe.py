@@ -18,8 +18,7 @@ def course(
 ) -> dict[str, Any]:
     """Train for `epochs`, load the checkpoint, and train on from it for `onward` epochs.
 
-    Args:
-        data: features and labels to train on, features and labels to validate on.
+    `data` holds features and labels to train on, features and labels to validate on.
     """
     features, labels, *validation = (part.to(device) for part in data)
     torch.manual_seed(seed)

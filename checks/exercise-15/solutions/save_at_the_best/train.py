@@ -20,9 +20,7 @@ def make_data(count, seed):
 
 
 def build_model():
-    return nn.Sequential(
-        nn.Linear(FEATURES, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 2)
-    )
+    return nn.Sequential(nn.Linear(FEATURES, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 2))
 
 
 def build_optimizer(model):

@@ -20,9 +20,7 @@ def make_data(count, seed):
 
 
 def build_model():
-    return nn.Sequential(
-        nn.Linear(FEATURES, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 2)
-    )
+    return nn.Sequential(nn.Linear(FEATURES, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 2))
 
 
 def build_optimizer(model):
@@ -62,7 +60,9 @@ def fit(model, optimizer, training, validation, epochs):
             best = {
                 "epoch": epoch,
                 "loss": loss,
-                "model": {name: weight.detach().clone() for name, weight in model.named_parameters()},
+                "model": {
+                    name: weight.detach().clone() for name, weight in model.named_parameters()
+                },
                 "optimizer": copy.deepcopy(optimizer.state_dict()),
             }
     return best, history
