@@ -80,6 +80,10 @@ class Lab:
         """An attempt that calls `function(script, *args, **kwargs)` of probe.py."""
         return self._attempt("submission", call=self._probe(function, args, kwargs))
 
+    def elsewhere(self, function: str, *args: Any, **kwargs: Any) -> Attempt:
+        """A probe where none of the attendee's files are; its `script` is an empty module."""
+        return self._attempt("elsewhere", call=self._probe(function, args, kwargs))
+
     def reference(self, function: str, *args: Any, **kwargs: Any) -> Attempt:
         """The same probe on the hidden solution.
 
@@ -135,7 +139,7 @@ class Lab:
         scratch.mkdir()
         facts = self.exercise.facts
         job = Job(
-            folder=self._order.submission if which == "submission" else self._order.trusted,
+            folder=self._folder(which),
             script=facts.script,
             scratch=scratch,
             arguments=arguments,
@@ -148,9 +152,19 @@ class Lab:
             limits=Limits(seconds=facts.seconds, memory=_bytes(facts.memory_mib)),
         )
         attempt = attempts.run(job, lambda seen: self._progress(which, seen), stop, self._launcher)
-        if which == "submission":
+        if which != "trusted":
             notebook.attempts.append(summary(attempt))
         return attempt
+
+    def _folder(self, which: str) -> Path:
+        if which == "submission":
+            return self._order.submission
+        if which == "trusted":
+            return self._order.trusted
+        folder = self._order.scratch / f"elsewhere-{next(self._numbers)}"
+        folder.mkdir()
+        (folder / self.exercise.facts.script).touch()
+        return folder
 
 
 def _bytes(mib: int | None) -> int | None:
