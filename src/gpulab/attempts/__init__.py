@@ -4,7 +4,13 @@ from gpulab.attempts import sandbox
 from gpulab.attempts.attempt import Attempt, Ended, Limits, Line
 from gpulab.attempts.forked import ForkLauncher, ForkServer
 from gpulab.attempts.job import Call, Job, Setting
-from gpulab.attempts.launch import Launched, Launcher, LocalLauncher, Prepared
+from gpulab.attempts.launch import (
+    Launched,
+    Launcher,
+    LocalLauncher,
+    NotPossibleHereError,
+    Prepared,
+)
 from gpulab.attempts.runner import run
 from gpulab.attempts.warm import WarmPool
 
@@ -20,6 +26,7 @@ __all__ = [
     "Limits",
     "Line",
     "LocalLauncher",
+    "NotPossibleHereError",
     "Prepared",
     "Setting",
     "WarmPool",

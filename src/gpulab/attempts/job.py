@@ -42,11 +42,13 @@ class Setting:
         python: the Python it runs on, by the name that it has where the attempt runs.
         device: what stands behind `cuda`.
         device_bytes: memory of the rehearsal device.
+        shm_bytes: size of its /dev/shm; None: whatever there is.
     """
 
     python: Path
     device: Device
     device_bytes: int = REHEARSAL_BYTES
+    shm_bytes: int | None = None
 
     def environment(self) -> dict[str, str]:
         """A clean environment that shows an attempt its device and nothing of the grader."""
@@ -78,7 +80,7 @@ class Job:
         arguments: its arguments, when it is run.
         call: call a function instead of running the script.
         scratch: folder for temporary files, removed by whoever made it.
-        python, device, device_bytes: see `Setting`.
+        python, device, device_bytes, shm_bytes: see `Setting`.
         shared: folders that the attempt may be given paths of, to read and to write.
         returned: those of them whose changes come back out of a sandbox.
         cold: only a fresh process will do, because the environment is part of the exercise.
@@ -92,6 +94,7 @@ class Job:
     python: Path = Path(sys.executable)
     device: Device = Device.CPU
     device_bytes: int = REHEARSAL_BYTES
+    shm_bytes: int | None = None
     shared: tuple[Path, ...] = ()
     returned: tuple[Path, ...] = ()
     cold: bool = False
@@ -100,7 +103,7 @@ class Job:
     @property
     def setting(self) -> Setting:
         """What the process must know before the job."""
-        return Setting(self.python, self.device, self.device_bytes)
+        return Setting(self.python, self.device, self.device_bytes, self.shm_bytes)
 
     def environment(self) -> dict[str, str]:
         """The setting's environment, with temporary files in `scratch`."""

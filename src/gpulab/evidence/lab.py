@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import threading
 from collections.abc import Callable
@@ -13,7 +14,16 @@ from typing import Any
 import numpy as np
 
 from gpulab import attempts
-from gpulab.attempts import Attempt, Call, Job, Launcher, Limits, Line, LocalLauncher
+from gpulab.attempts import (
+    Attempt,
+    Call,
+    Job,
+    Launcher,
+    Limits,
+    Line,
+    LocalLauncher,
+    NotPossibleHereError,
+)
 from gpulab.catalogue import CheckFile, Exercise
 from gpulab.catalogue.exercises import Start
 from gpulab.evidence.report import CannotDecide, Said, notebook
@@ -156,12 +166,17 @@ class Lab:
             python=self._order.python,
             device=self.device,
             device_bytes=self._order.device_bytes,
+            shm_bytes=_bytes(facts.shm_mib),
             shared=shared,
             returned=returned,
             cold=facts.start is Start.COLD,
             limits=Limits(seconds=facts.seconds, memory=_bytes(facts.memory_mib)),
         )
-        attempt = attempts.run(job, lambda seen: self._progress(which, seen), stop, self._launcher)
+        progress = functools.partial(self._progress, which)
+        try:
+            attempt = attempts.run(job, progress, stop, self._launcher)
+        except NotPossibleHereError as error:
+            raise CannotDecide(Said("not_possible_here", {"why": str(error)})) from None
         if which == "submission":
             notebook.attempts.append(summary(attempt))
         return attempt

@@ -62,6 +62,11 @@ def fail(key: str, **values: Any) -> NoReturn:
     raise CheckFailed(Said(key, values))
 
 
+def undecided(key: str, **values: Any) -> NoReturn:
+    """End the check: the lab could not show it, for the reason `key` of check.toml or the lab's."""
+    raise CannotDecide(Said(key, values))
+
+
 def remark(key: str, **values: Any) -> None:
     """Add a remark (check.toml's remarks) to a check that passes."""
     notebook.remarks.append(Said(key, values))

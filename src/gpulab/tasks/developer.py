@@ -58,6 +58,7 @@ def tiers() -> list[Tier]:
     two = ("-n", "2")  # its tests wait for attempts more than they compute
     return [
         Tier("unit", 4),
+        Tier("claims", 1),
         Tier("catalogue", 5, options=two),
         Tier("rehearsal", 2, _no_rehearsal()),
         Tier("isolated", 8, _lacking("bwrap", "setpriv")),
