@@ -275,12 +275,12 @@ def choose(worker):
     torch.cuda.set_device(worker % torch.cuda.device_count())
 
 torch.zeros(1).cuda()
-list(DataLoader(%s, num_workers=1, multiprocessing_context="fork", worker_init_fn=%s))
+list(DataLoader(DATASET, num_workers=1, multiprocessing_context="fork", worker_init_fn=START))
 """
 
 
 def cuda_in_a_worker(dataset: str, start: str) -> str:
-    script = CUDA_IN_A_WORKER % (dataset, start)
+    script = CUDA_IN_A_WORKER.replace("DATASET", dataset).replace("START", start)
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
     )
