@@ -24,7 +24,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from gpulab import claims
 from gpulab.catalogue import Catalogue, find_root, load_checks
+from gpulab.claims import Confirmed
+from gpulab.grading.forks import Forks
 from gpulab.grading.verify import Case, Kind, Proof, cases, prove, wrong_elsewhere
 from gpulab.model import Device, LabError
 from gpulab.observe import Gpu
@@ -32,6 +35,7 @@ from gpulab.rehearsal.conformance.finding import Finding
 from gpulab.rehearsal.conformance.suite import Suite, count, differences
 
 SCHEMA = 1
+CLAIMS_SECONDS = 30.0  # without so much time left they are not begun
 
 
 def most_telling_first(root: Path) -> list[Case]:
@@ -78,6 +82,12 @@ class EvidenceFile:
             "differences": [asdict(finding) for finding in differences(findings)],
             "left_out": left_out,
         }
+        self._write()
+
+    def add_claims(self, confirmed: list[Confirmed], left_out: str | None) -> None:
+        """Keep what the GPU says of the article's claims."""
+        rows = [asdict(each) for each in confirmed]
+        self._data["claims"] = {"tests": rows, "left_out": left_out}
         self._write()
 
     def _write(self) -> None:
@@ -159,27 +169,33 @@ def confirm(device: Device, budget: float, path: Path, console: Console) -> int:
     evidence = EvidenceFile(path, device, todo)
     deadline = begun + budget
     wrong = run = 0
-    for index, case in enumerate(todo):
-        if time.monotonic() > deadline:
-            break
-        proof = prove(root, case, device)
-        evidence.add(index, proof)
-        run += 1
-        wrong += proof.problem is not None
-        said = "right" if proof.problem is None else f"WRONG: {proof.problem}"
-        spent = time.monotonic() - begun
-        console.print(f"{spent:5.0f} s  {case.label}: {said}", markup=False, soft_wrap=True)
+    with Forks() as forks:
+        for index, case in enumerate(todo):
+            if time.monotonic() > deadline:
+                break
+            proof = prove(root, case, device, setup=forks.setup(case.checks.exercise, device))
+            evidence.add(index, proof)
+            run += 1
+            wrong += proof.problem is not None
+            said = "right" if proof.problem is None else f"WRONG: {proof.problem}"
+            spent = time.monotonic() - begun
+            console.print(f"{spent:5.0f} s  {case.label}: {said}", markup=False, soft_wrap=True)
     findings: list[Finding] = []
     left_out: str | None = "the CPU is what it compares with"
     if device is not Device.CPU:
         findings, left_out = _conformance(device, deadline)
     evidence.add_conformance(findings, left_out)
+    shown, not_shown = _claims(root, device, deadline)
+    evidence.add_claims(shown, not_shown)
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_row("device", device.value)
     table.add_row("cases", f"{run - wrong} right, {wrong} wrong, {len(todo) - run} not run: budget")
     differing = len(differences(findings))
     said = f"{len(findings) - differing} as the CPU, {differing} different"
     table.add_row("conformance", f"{said}, left out: {left_out or 'nothing'}")
+    confirmed = sum(each.outcome == "confirmed" for each in shown)
+    said = f"{confirmed} confirmed, {len(shown) - confirmed} not"
+    table.add_row("claims", f"{said}, left out: {not_shown or 'nothing'}")
     table.add_row("evidence", str(path))
     console.print(table)
     return 2 if wrong else 0
@@ -201,6 +217,19 @@ def _conformance(device: Device, deadline: float) -> tuple[list[Finding], str | 
     except RuntimeError as error:
         return findings, str(error)
     return findings, "budget"
+
+
+def _claims(root: Path, device: Device, deadline: float) -> tuple[list[Confirmed], str | None]:
+    """The article's claims that only a GPU decides; and what was left out."""
+    if device is not Device.CUDA:
+        return [], "only a GPU decides them"
+    left = deadline - time.monotonic()
+    if left < CLAIMS_SECONDS:
+        return [], "budget"
+    try:
+        return claims.confirm(root, only_gpu=True, seconds=left), None
+    except LabError as error:
+        return [], str(error)
 
 
 def default_device() -> Device:

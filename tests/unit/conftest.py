@@ -61,12 +61,16 @@ class Commands:
         }
 
     def start(self, *words: str, cwd: Path = CHECKOUT, env=None, **options) -> subprocess.Popen:
-        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        options = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            **options,
+        }
         return subprocess.Popen(
             [sys.executable, "-m", "invoke", *words],
             cwd=cwd,
             env=self.environ(**(env or {})),
-            stdin=subprocess.DEVNULL,
             text=True,
             encoding="utf-8",
             errors="surrogateescape",

@@ -1,5 +1,6 @@
 """Judgements and words that every exercise shares."""
 
+import json
 import string
 from pathlib import Path
 
@@ -9,8 +10,9 @@ from gpulab.attempts import Attempt, Ended, Job
 from gpulab.attempts.attempt import Failure, Line
 from gpulab.catalogue.texts import LANGUAGES
 from gpulab.evidence import note, require_answer, require_finished
+from gpulab.evidence.lab import Lab, Order
 from gpulab.evidence.report import CannotDecide, CheckFailed, Said, notebook
-from gpulab.evidence.words import lab_texts, message
+from gpulab.evidence.words import LONGEST, lab_texts, message
 from gpulab.model import Device, in_language
 from gpulab.observe import Evidence, Frame, Hang, MemorySample, ThreadStack, WaitingProcess
 from gpulab.rehearsal import launch as rehearsal
@@ -117,6 +119,27 @@ def test_a_note_is_json() -> None:
     with pytest.raises(TypeError):
         note(c=object())
     assert notebook.notes == {"a": 1, "b": [None, "x"]}
+
+
+def test_what_an_attempt_said_is_noted_within_bounds() -> None:
+    notebook.clear()
+    note(loss=float("nan"), most=float("inf"))
+    note(history=[0.5] * 100_000)
+    json.loads(json.dumps(notebook.notes, allow_nan=False))
+    assert notebook.notes["loss"] == "NaN"
+    assert notebook.notes["history"] == "left out: too long"
+    said = message(Said("exception", {"what": "x" * 1_000_000, "where": "-"}), {})
+    assert all(len(text) <= LONGEST for text in said.texts.values())
+
+
+def test_no_trusted_attempt_reads_what_the_submission_may_have_written(tmp_path: Path) -> None:
+    order = Order(None, tmp_path, tmp_path, tmp_path, tmp_path, Device.CPU, 0, 0)
+    lab = Lab(order, lambda *_: None)
+    inputs, early = lab.path("a"), lab.path("b", comes_back=True)
+    assert lab._folders("trusted") == ((inputs, early), (inputs, early))
+    assert lab._folders("submission") == ((inputs, early), (early,))
+    late = lab.path("c", comes_back=True)
+    assert lab._folders("trusted") == ((inputs, late), (inputs, late))
 
 
 def test_the_environment_of_each_device(tmp_path: Path, monkeypatch) -> None:

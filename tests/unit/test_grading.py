@@ -275,7 +275,8 @@ def test_verify_needs_enough_cases(golden: Path) -> None:
     text = (home / "check.toml").read_text()
     begin, end = text.index("[solutions.add_slowly]"), text.index("[wrong_fixes.dies]")
     (home / "check.toml").write_text(text[:begin] + text[end:])
-    shutil.rmtree(home / "solutions" / "add_slowly")
+    for name in ("add_slowly", "leaves_a_process"):
+        shutil.rmtree(home / "solutions" / name)
     with pytest.raises(LabError, match="needs at least 2 that differ in approach"):
         check_strictly(load_checks(golden, Catalogue(golden).find("1")))
 
@@ -368,7 +369,7 @@ def test_ctrl_c(commands, waiting: str, words: tuple[str, ...]) -> None:
 def test_a_judge_ends_when_nobody_asked() -> None:
     """Its standard input is a life line."""
     read_fd, write_fd = os.pipe()
-    command = [sys.executable, "-P", "-m", "gpulab.grading.judge", str(write_fd)]
+    command = [sys.executable, "-P", "-m", "gpulab.grading.judge", "--events", str(write_fd)]
     judge = subprocess.Popen(
         command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, pass_fds=[write_fd]
     )

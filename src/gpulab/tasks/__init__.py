@@ -24,7 +24,7 @@ def _attendees() -> Collection:
 
 
 def _add_others(everything: Collection) -> None:
-    from gpulab.tasks import author, developer, doctor, images  # noqa: PLC0415 - see below
+    from gpulab.tasks import author, developer, doctor, images, map, measure, tour  # noqa: A004, PLC0415 - see below
 
     exercises = Collection("exercise")
     exercises.add_task(author.new)
@@ -39,6 +39,9 @@ def _add_others(everything: Collection) -> None:
     image_tasks.add_task(images.list_, name="list")
     everything.add_collection(image_tasks)
 
+    everything.add_task(map.map_, name="map")
+    everything.add_task(tour.tour)
+    everything.add_collection(measure.collection())
     everything.add_task(developer.run_tests, name="test")
     for task in (developer.lint, developer.bench, developer.hardware, doctor.doctor):
         everything.add_task(task)
