@@ -163,6 +163,14 @@ def test_after(judge) -> None:
     assert grade.checks[1].rationale.texts["en"] == "Not judged until this passes: A title."
 
 
+def test_after_several(judge) -> None:
+    grade = judge(
+        "def test_it(lab: Lab):\n    'A'\ndef test_b(lab: Lab):\n    'B'\n    fail('not_empty')\n"
+        "@pytest.mark.after('test_it', 'test_b')\ndef test_c(lab: Lab):\n    'C'\n    os._exit(1)\n"
+    )
+    assert [result.outcome for result in grade.checks] == ["passed", "failed", "not-run"]
+
+
 def test_a_verdict_needs_a_check_that_passed(judge) -> None:
     grade = judge("@pytest.mark.gpu\ndef test_it(lab: Lab):\n    'Title'\n")
     if grade.hardware.device is not Device.CUDA:
