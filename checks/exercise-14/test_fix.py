@@ -68,7 +68,7 @@ def field(lab: Lab) -> Field:
     weights["keep"] += 2
     questions = draw(lab.rng, weights)
     windows = [question.window for question in questions]
-    path = lab.path("field") / "gauge.pt"
+    path = lab.path("field", comes_back=True) / "gauge.pt"
     exported = lab.probe("export", weights, path, windows)
     return Field(questions, exported, lab.elsewhere("ask", path, windows))
 
