@@ -51,7 +51,7 @@ class Restored:
 @pytest.fixture(scope="module")
 def restored(lab: Lab) -> Restored:
     """Every kind of checkpoint, written by us and restored by the attendee's script."""
-    folder = lab.path("checkpoints")
+    folder = lab.path("checkpoints", comes_back=True)
     trap = folder / "sprung"
     tickets = lab.rng.integers(0, 96, (64, 16))
     dropped = int(lab.rng.integers(0, 1000))

@@ -2,20 +2,21 @@
 
 # Plain Python 3.9, like the code it runs beside.
 
+import ctypes
 import time
 
 import torch
 from gpulab_attempt import mark
 
 REST = 0.3  # seconds in which nothing comes and goes, long enough to be looked at from outside
+M_MMAP_THRESHOLD, SMALL = -3, 16 << 10  # as in malloc.h; bytes
 
 
 def validate_then_train(script, seed, count, rows):
     """The history of `count` batches, and whether the model trains afterwards."""
     limit_gpu_memory()
-    torch.manual_seed(seed)
-    model = script.build_model()
-    history = script.validate(model, marked_batches(script, seed, count, rows))
+    return_memory_at_once()
+    history, model = validate(script, seed, marked_batches(script, seed, count, rows))
     before = [weight.detach().clone() for weight in model.parameters()]
     mark("validated")
     training = model.training
@@ -35,11 +36,35 @@ def validate_then_train(script, seed, count, rows):
     }
 
 
+def right_history(script, seed, count, rows):
+    """The history alone, as the reference has it."""
+    return validate(script, seed, batches(script, seed, count, rows))[0]
+
+
+def validate(script, seed, batches):
+    """The history of a fresh model, and the model."""
+    torch.set_num_threads(1)  # small operators: threads that wait for each other only heat a core
+    torch.manual_seed(seed)
+    model = script.build_model()
+    return script.validate(model, batches), model
+
+
 def limit_gpu_memory():
     """Give the attempt the share of the card that the brief tells of, whatever it wished for."""
     if torch.cuda.is_available():
         total = torch.cuda.get_device_properties(0).total_memory
         torch.cuda.set_per_process_memory_fraction(min(1.0, (1 << 30) / total))
+
+
+def return_memory_at_once():
+    """Give all but the smallest tensors pages of their own, which go back to the system with them.
+
+    By default glibc raises the size from which it does so as it goes along; its heap, where the
+    tensors then lie, grows and shrinks in steps of their size, whatever is kept.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # not in every C library
+    if mallopt is not None:
+        mallopt(M_MMAP_THRESHOLD, SMALL)
 
 
 def batches(script, seed, count, rows):

@@ -27,6 +27,7 @@ from rich.table import Table
 from gpulab import claims
 from gpulab.catalogue import Catalogue, find_root, load_checks
 from gpulab.claims import Confirmed
+from gpulab.grading.forks import Forks
 from gpulab.grading.verify import Case, Kind, Proof, cases, prove, wrong_elsewhere
 from gpulab.model import Device, LabError
 from gpulab.observe import Gpu
@@ -169,16 +170,17 @@ def confirm(device: Device, budget: float, path: Path, console: Console) -> int:
     shown, not_shown = _claims(root, device, budget)
     evidence.add_claims(shown, not_shown)
     wrong = run = 0
-    for index, case in enumerate(todo):
-        if time.monotonic() > deadline:
-            break
-        proof = prove(root, case, device)
-        evidence.add(index, proof)
-        run += 1
-        wrong += proof.problem is not None
-        said = "right" if proof.problem is None else f"WRONG: {proof.problem}"
-        spent = time.monotonic() - begun
-        console.print(f"{spent:5.0f} s  {case.label}: {said}", markup=False, soft_wrap=True)
+    with Forks() as forks:
+        for index, case in enumerate(todo):
+            if time.monotonic() > deadline:
+                break
+            proof = prove(root, case, device, setup=forks.setup(case.checks.exercise, device))
+            evidence.add(index, proof)
+            run += 1
+            wrong += proof.problem is not None
+            said = "right" if proof.problem is None else f"WRONG: {proof.problem}"
+            spent = time.monotonic() - begun
+            console.print(f"{spent:5.0f} s  {case.label}: {said}", markup=False, soft_wrap=True)
     findings: list[Finding] = []
     left_out: str | None = "the CPU is what it compares with"
     if device is not Device.CPU:

@@ -92,6 +92,13 @@ class Sandbox:
         assert made.answered, (made.ended, made.error, made.output())
         return made.answer
 
+    @staticmethod
+    def leader(pid: int) -> int:
+        """The attempt's own process, the last of the line that begins with `pid`."""
+        while children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            pid = int(children[0])
+        return pid
+
     def groups(self) -> list[Path]:
         """Control groups of attempts that exist now."""
         return list(CGROUPS.glob(f"**/{self.config.cgroup}/attempt-*"))

@@ -1,9 +1,11 @@
 """Nothing of an attempt is left, however it ends."""
 
+import os
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from gpulab import attempts
 from gpulab.attempts import Ended, Limits, WarmPool
 from gpulab.attempts.sandbox import SandboxLauncher
 from gpulab.model import LabError
@@ -133,6 +136,18 @@ def test_what_waited_in_vain_leaves_nothing(sandbox) -> None:
     assert psutil.Process().children(recursive=True) == []
     assert of_attempts(sandbox) == []
     assert (sandbox.groups(), mounts()) == ([], before)
+
+
+def test_a_job_whose_process_is_killed_on_its_way_is_given_to_another(sandbox) -> None:
+    job = sandbox.job("print(1)\n")
+    with WarmPool(sandbox.launcher, job.setting, modules=()) as pool:
+        pool.wait()
+        waits = sandbox.leader(pool._waiting[job.setting][0].result().process.pid)
+        os.kill(waits, signal.SIGSTOP)  # the job is sent, and nobody takes it
+        killer = threading.Timer(0.5, os.kill, (waits, signal.SIGKILL))
+        killer.start()
+        assert attempts.run(job, launcher=pool).output() == "1"
+        killer.join()
 
 
 def test_a_python_that_is_not_there(sandbox) -> None:

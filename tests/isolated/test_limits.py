@@ -63,6 +63,16 @@ def test_files_in_memory(sandbox, place: str) -> None:
     assert mib <= 16
 
 
+def test_a_shm_of_the_jobs_own_size(sandbox) -> None:
+    script = """
+        import os
+        def f():
+            state = os.statvfs("/dev/shm")
+            return state.f_blocks * state.f_frsize
+    """
+    assert sandbox.ask(script, shm_bytes=8 << 20) == 8 << 20
+
+
 def test_processes(sandbox) -> None:
     script = """
         import errno, os, time

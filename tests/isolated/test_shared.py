@@ -19,7 +19,8 @@ def shared(tmp_path: Path) -> Path:
 
 
 def give(sandbox, script: str, folder: Path, *arguments, **options):
-    job = sandbox.job(script, Call("f", arguments or (folder,)), shared=(folder,), **options)
+    options = {"shared": (folder,), "returned": (folder,)} | options
+    job = sandbox.job(script, Call("f", arguments or (folder,)), **options)
     return attempts.run(job, launcher=sandbox.launcher)
 
 
@@ -37,6 +38,12 @@ def test_it_reads_and_writes(sandbox, shared: Path) -> None:
     assert (shared / "one.txt").read_text() == "changed"
     assert (shared / "new" / "three.txt").read_text() == "three"
     assert (shared / "deep" / "two.txt").read_text() == "two"
+
+
+def test_what_does_not_return_stays_as_it_was(sandbox, shared: Path) -> None:
+    script = "def f(folder):\n    (folder / 'one.txt').write_text('changed')\n"
+    assert give(sandbox, script, shared, returned=()).error is None
+    assert (shared / "one.txt").read_text() == "one"
 
 
 def test_paths_in_lists_and_arguments_are_translated(sandbox, shared: Path) -> None:

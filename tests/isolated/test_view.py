@@ -57,6 +57,7 @@ def test_it_sees_the_system_its_own_folders_and_nothing_else(seen, sandbox) -> N
     assert seen["interfaces"] == ["lo"]
     assert not any("gpulab" in line for line in seen["groups_of"].splitlines())
     assert seen["standard_input"] == "/dev/null"
+    assert len(seen["descriptors"]) == 5  # three streams, the answer, the folder that is listed
 
 
 def test_it_sees_its_own_processes_only(seen) -> None:
@@ -167,19 +168,13 @@ def test_two_attempts_are_two_users(sandbox) -> None:
     try:
         first.become_ready()
         second.become_ready()
-        uids = [Path(f"/proc/{leader(p.process.pid)}").stat().st_uid for p in (first, second)]
+        leaders = [sandbox.leader(waiting.process.pid) for waiting in (first, second)]
+        uids = [Path(f"/proc/{pid}").stat().st_uid for pid in leaders]
         assert len(set(uids)) == 2
         assert 0 not in uids
     finally:
         first.close()
         second.close()
-
-
-def leader(pid: int) -> int:
-    """The attempt's own process, the last of the line that begins with `pid`."""
-    while children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        pid = int(children[0])
-    return pid
 
 
 def test_the_rehearsal_device_is_there(sandbox) -> None:

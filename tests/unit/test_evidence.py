@@ -1,16 +1,21 @@
 """Judgements and words that every exercise shares."""
 
+import json
 import string
+import sys
 from pathlib import Path
 
 import pytest
 
+from gpulab import attempts
 from gpulab.attempts import Attempt, Ended, Job
 from gpulab.attempts.attempt import Failure, Line
+from gpulab.catalogue import Catalogue, load_checks
 from gpulab.catalogue.texts import LANGUAGES
-from gpulab.evidence import note, require_answer, require_finished
+from gpulab.evidence import Lab, note, require_answer, require_finished
+from gpulab.evidence.lab import Order
 from gpulab.evidence.report import CannotDecide, CheckFailed, Said, notebook
-from gpulab.evidence.words import lab_texts, message
+from gpulab.evidence.words import LONGEST, lab_texts, message
 from gpulab.model import Device, in_language
 from gpulab.observe import Evidence, Frame, Hang, MemorySample, ThreadStack, WaitingProcess
 from gpulab.rehearsal import launch as rehearsal
@@ -119,6 +124,27 @@ def test_a_note_is_json() -> None:
     assert notebook.notes == {"a": 1, "b": [None, "x"]}
 
 
+def test_what_an_attempt_said_is_noted_within_bounds() -> None:
+    notebook.clear()
+    note(loss=float("nan"), most=float("inf"))
+    note(history=[0.5] * 100_000)
+    json.loads(json.dumps(notebook.notes, allow_nan=False))
+    assert notebook.notes["loss"] == "NaN"
+    assert notebook.notes["history"] == "left out: too long"
+    said = message(Said("exception", {"what": "x" * 1_000_000, "where": "-"}), {})
+    assert all(len(text) <= LONGEST for text in said.texts.values())
+
+
+def test_no_trusted_attempt_reads_what_the_submission_may_have_written(tmp_path: Path) -> None:
+    order = Order(None, tmp_path, tmp_path, tmp_path, tmp_path, Device.CPU, 0, 0)
+    lab = Lab(order, lambda *_: None)
+    inputs, early = lab.path("a"), lab.path("b", comes_back=True)
+    assert lab._folders("trusted") == ((inputs, early), (inputs, early))
+    assert lab._folders("submission") == ((inputs, early), (early,))
+    late = lab.path("c", comes_back=True)
+    assert lab._folders("trusted") == ((inputs, late), (inputs, late))
+
+
 def test_the_environment_of_each_device(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(rehearsal, "environment", lambda size: {"CAPACITY": str(size)})
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
@@ -131,3 +157,22 @@ def test_the_environment_of_each_device(tmp_path: Path, monkeypatch) -> None:
     rehearsing = environment(Device.REHEARSAL)
     assert "CUDA_VISIBLE_DEVICES" not in rehearsing
     assert (rehearsing["CAPACITY"], rehearsing["PYTHONPATH"]) == ("5", str(rehearsal.SITE))
+
+
+def test_elsewhere_there_is_none_of_their_files(golden: Path, tmp_path: Path, monkeypatch) -> None:
+    checks = load_checks(golden, Catalogue(golden).find("1"))
+    jobs: list[Job] = []
+    monkeypatch.setattr(attempts, "run", lambda job, *_: jobs.append(job) or made())
+    work = checks.exercise.folder
+    order = Order(checks, work, work, tmp_path, Path(sys.executable), Device.CPU, 1, 1)
+    lab = Lab(order, lambda *_: None)
+    notebook.clear()
+    for _ in range(2):
+        lab.elsewhere("ask", "gauge.pt")
+    assert jobs[0].folder != jobs[1].folder
+    for job in jobs:
+        assert [path.name for path in job.folder.iterdir()] == ["train.py"]
+        assert (job.folder / "train.py").read_text() == ""
+        assert job.call is not None
+        assert job.call.probe == checks.folder / "probe.py"
+    assert len(notebook.attempts) == 2

@@ -163,6 +163,14 @@ def test_after(judge) -> None:
     assert grade.checks[1].rationale.texts["en"] == "Not judged until this passes: A title."
 
 
+def test_after_several(judge) -> None:
+    grade = judge(
+        "def test_it(lab: Lab):\n    'A'\ndef test_b(lab: Lab):\n    'B'\n    fail('not_empty')\n"
+        "@pytest.mark.after('test_it', 'test_b')\ndef test_c(lab: Lab):\n    'C'\n    os._exit(1)\n"
+    )
+    assert [result.outcome for result in grade.checks] == ["passed", "failed", "not-run"]
+
+
 def test_a_verdict_needs_a_check_that_passed(judge) -> None:
     grade = judge("@pytest.mark.gpu\ndef test_it(lab: Lab):\n    'Title'\n")
     if grade.hardware.device is not Device.CUDA:
@@ -267,7 +275,8 @@ def test_verify_needs_enough_cases(golden: Path) -> None:
     text = (home / "check.toml").read_text()
     begin, end = text.index("[solutions.add_slowly]"), text.index("[wrong_fixes.dies]")
     (home / "check.toml").write_text(text[:begin] + text[end:])
-    shutil.rmtree(home / "solutions" / "add_slowly")
+    for name in ("add_slowly", "leaves_a_process"):
+        shutil.rmtree(home / "solutions" / name)
     with pytest.raises(LabError, match="needs at least 2 that differ in approach"):
         check_strictly(load_checks(golden, Catalogue(golden).find("1")))
 
@@ -360,7 +369,7 @@ def test_ctrl_c(commands, waiting: str, words: tuple[str, ...]) -> None:
 def test_a_judge_ends_when_nobody_asked() -> None:
     """Its standard input is a life line."""
     read_fd, write_fd = os.pipe()
-    command = [sys.executable, "-P", "-m", "gpulab.grading.judge", str(write_fd)]
+    command = [sys.executable, "-P", "-m", "gpulab.grading.judge", "--events", str(write_fd)]
     judge = subprocess.Popen(
         command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, pass_fds=[write_fd]
     )

@@ -134,6 +134,8 @@ def raw(text: bytes, blob: bytes = b"") -> bytes:
         (raw(b"{}", b"no safetensors"), "made no sense"),
         (raw(b"{}", struct.pack("<Q", 2**60) + b"{}"), "made no sense"),
         (raw(b"{}") * 100_001, "said too much"),
+        (raw(b'{"a": [' + b"[]," * (2 << 20) + b"0]}"), "said too much"),
+        (raw(b"{}", struct.pack("<Q", 2 << 20) + b" " * (2 << 20)), "too many tensors"),
     ],
 )
 def test_nonsense(data: bytes, said: str) -> None:
@@ -146,6 +148,11 @@ def test_tensors_whose_type_numpy_does_not_know() -> None:
     blob = struct.pack("<Q", len(header)) + header + b"\0\0"
     with pytest.raises(ProtocolError, match="made no sense"):
         unpack_all(raw(b'{"value": {"$tensor": "0"}}', blob))
+
+
+def test_half_characters_are_replaced() -> None:
+    ((_, said),) = unpack_all(raw(rb'{"a\udfff": ["\ud800 b"]}'))
+    assert said == {"a?": ["? b"]}
 
 
 def test_a_pickle_is_never_read() -> None:
@@ -178,6 +185,14 @@ def test_marks_have_the_time_of_their_last_byte() -> None:
     first, second = pack({"mark": "warm"}), pack({"mark": "done"})
     said = feed((first[:5], 1.0), (first[5:] + second[:1], 2.0), (second[1:], 3.0))
     assert said["marks"] == ((2.0, "warm"), (3.0, "done"))
+
+
+def test_bytes_that_come_one_by_one_take_no_room() -> None:
+    pipe, data = AnswerPipe(), pack({"mark": "x"}) * 1000
+    for number, byte in enumerate(data):
+        pipe.feed(bytes([byte]), 1e-6 * number)
+    assert len(pipe._times) <= 1000 * len(data) * 1e-6 + 1
+    assert len(pipe.read()["marks"]) == 1000
 
 
 def test_an_error() -> None:

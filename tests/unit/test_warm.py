@@ -1,13 +1,27 @@
 """A process that waited with torch imported behaves as a fresh one does."""
 
+import signal
+import sys
 import textwrap
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 from gpulab import attempts
-from gpulab.attempts import Attempt, Call, Ended, Job, LocalLauncher, WarmPool
+from gpulab.attempts import (
+    Attempt,
+    Call,
+    Ended,
+    ForkLauncher,
+    ForkServer,
+    Job,
+    LocalLauncher,
+    Setting,
+    WarmPool,
+)
 from gpulab.model import Device, LabError
 
 SCRIPTS = {
@@ -56,6 +70,15 @@ SCRIPTS = {
         print(type(pickle.loads(pickle.dumps(Mine()))) is Mine, Mine.__module__)
     """,
     "seeds": "import torch\ntorch.manual_seed(1)\nprint(torch.rand(3).tolist())\n",
+    "uses every thread": """
+        import numpy, torch
+        x = numpy.ones((600, 600), numpy.float32)
+        print((x @ x).sum(), (torch.from_numpy(x) @ torch.from_numpy(x)).sum().item())
+    """,
+    "draws from numpy": """
+        import numpy
+        print(numpy.random.default_rng(3).random(), numpy.random.rand() != 0.5)
+    """,
     "counts threads": """
         import threading, torch
         print(threading.active_count(), torch.get_num_threads())
@@ -102,15 +125,29 @@ def run_warm(job: Job) -> Attempt:
         return attempts.run(job, launcher=pool)
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[ForkServer]:
+    server = ForkServer.start(Setting(Path(sys.executable), Device.CPU))
+    yield server
+    server.close()
+
+
+@pytest.fixture(params=["waited", "forked"])
+def run_ready(request, server: ForkServer) -> Callable[[Job], Attempt]:
+    if request.param == "waited":
+        return run_warm
+    return lambda job: attempts.run(job, launcher=ForkLauncher(LocalLauncher(), server))
+
+
 def told(made: Attempt) -> tuple:
     error = made.error and (made.error.type, made.error.line, made.error.source)
     return made.ended, made.exit_code, made.output("stdout"), made.output("stderr"), error
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_behaves_the_same(make, name: str) -> None:
+def test_a_script_behaves_the_same(make, run_ready, name: str) -> None:
     job = make(SCRIPTS[name], arguments=("--epochs", "3"))
-    cold, warm = attempts.run(job), run_warm(job)
+    cold, warm = attempts.run(job), run_ready(job)
     assert told(warm) == told(cold)
     assert cold.ended is Ended.EXIT
 
@@ -123,16 +160,16 @@ def test_a_script_behaves_the_same(make, name: str) -> None:
         "import torch\ndef f(x):\n    return torch.tensor(x).double()\n",
     ],
 )
-def test_a_call_behaves_the_same(make, script: str) -> None:
+def test_a_call_behaves_the_same(make, run_ready, script: str) -> None:
     job = make(script, call=Call("f", ([1.5],)))
-    cold, warm = attempts.run(job), run_warm(job)
+    cold, warm = attempts.run(job), run_ready(job)
     assert told(warm) == told(cold)
     assert repr(warm.answer) == repr(cold.answer)
 
 
-def test_cuda_is_untouched_and_the_time_before_does_not_count(make) -> None:
+def test_cuda_is_untouched_and_the_time_before_does_not_count(make, run_ready) -> None:
     script = "import sys, torch\nprint('torch' in sys.modules, torch.cuda.is_initialized())\n"
-    made = run_warm(make(script))
+    made = run_ready(make(script))
     assert made.output() == "True False"
     assert made.evidence.cpu < 1.5  # importing torch takes more, of which nothing is left here
 
@@ -193,6 +230,19 @@ def test_a_spare_that_is_lost_is_replaced(make) -> None:
     assert counting.fresh == 1
 
 
+def test_a_spare_that_is_killed_with_the_job_on_its_way_is_replaced(make) -> None:
+    counting, job = Counting(), make("print(1)")
+    with WarmPool(counting, job.setting, modules=()) as pool:
+        pool.wait()
+        spare = pool._waiting[job.setting][0].result()
+        spare.process.send_signal(signal.SIGSTOP)  # the job is sent, and nobody takes it
+        killer = threading.Timer(0.5, spare.kill)
+        killer.start()
+        assert attempts.run(job, launcher=pool).output() == "1"
+        killer.join()
+    assert counting.fresh == 1
+
+
 def test_a_python_that_cannot_import_is_named(make) -> None:
     launcher, job = LocalLauncher(), make("print(1)")
     spare = launcher.prepare(job.setting, ("no_such_module",))
@@ -201,9 +251,10 @@ def test_a_python_that_cannot_import_is_named(make) -> None:
 
 
 def test_nothing_is_left_of_what_waited(make) -> None:
+    before = psutil.Process().children(recursive=True)
     with WarmPool(LocalLauncher(), make("").setting):
         pass
-    assert psutil.Process().children(recursive=True) == []
+    assert psutil.Process().children(recursive=True) == before
 
 
 def test_the_setting_reaches_it(make) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 from gpulab.attempts import messages
 from gpulab.attempts.attempt import Failure
 
+SAME_MOMENT = 0.001  # seconds; bytes may come one by one
+
 
 class AnswerPipe:
     """Collects the bytes and remembers when they came."""
@@ -25,8 +27,11 @@ class AnswerPipe:
     def feed(self, data: bytes, at: float) -> None:
         """Take bytes that arrived `at` seconds after the start."""
         self._data += data
-        self._ends.append(len(self._data))
-        self._times.append(at)
+        if self._times and at - self._times[-1] < SAME_MOMENT:
+            self._ends[-1] = len(self._data)
+        else:
+            self._ends.append(len(self._data))
+            self._times.append(at)
 
     def read(self) -> dict[str, Any]:
         """The fields of an `Attempt` that the pipe decides."""
@@ -57,9 +62,9 @@ def _failure(error: Any) -> Failure:
     known = error if isinstance(error, dict) else {}
     line = known.get("line")
     return Failure(
-        type=str(known.get("type", "Exception")),
+        type=str(known.get("type", "Exception"))[:200],
         message=str(known.get("message", ""))[:2000],
-        file=str(known["file"]) if "file" in known else None,
+        file=str(known["file"])[:300] if "file" in known else None,
         line=line if isinstance(line, int) else None,
         source=str(known["source"])[:200] if "source" in known else None,
     )

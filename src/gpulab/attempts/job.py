@@ -42,11 +42,13 @@ class Setting:
         python: the Python it runs on, by the name that it has where the attempt runs.
         device: what stands behind `cuda`.
         device_bytes: memory of the rehearsal device.
+        shm_bytes: size of its /dev/shm; None: whatever there is.
     """
 
     python: Path
     device: Device
     device_bytes: int = REHEARSAL_BYTES
+    shm_bytes: int | None = None
 
     def environment(self) -> dict[str, str]:
         """A clean environment that shows an attempt its device and nothing of the grader."""
@@ -57,6 +59,8 @@ class Setting:
         }
         # Unbuffered, because a pipe is no terminal: lines must arrive when they are printed.
         passed["PYTHONUNBUFFERED"] = "1"
+        # Threads that spin while they wait make a shared machine ten times slower, to no use.
+        passed.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         if self.device is Device.CPU:
             passed["CUDA_VISIBLE_DEVICES"] = ""
         if self.device is Device.REHEARSAL:
@@ -76,8 +80,9 @@ class Job:
         arguments: its arguments, when it is run.
         call: call a function instead of running the script.
         scratch: folder for temporary files, removed by whoever made it.
-        python, device, device_bytes: see `Setting`.
+        python, device, device_bytes, shm_bytes: see `Setting`.
         shared: folders that the attempt may be given paths of, to read and to write.
+        returned: those of them whose changes come back out of a sandbox.
         cold: only a fresh process will do, because the environment is part of the exercise.
     """
 
@@ -89,14 +94,16 @@ class Job:
     python: Path = Path(sys.executable)
     device: Device = Device.CPU
     device_bytes: int = REHEARSAL_BYTES
+    shm_bytes: int | None = None
     shared: tuple[Path, ...] = ()
+    returned: tuple[Path, ...] = ()
     cold: bool = False
     limits: Limits = field(default_factory=Limits)
 
     @property
     def setting(self) -> Setting:
         """What the process must know before the job."""
-        return Setting(self.python, self.device, self.device_bytes)
+        return Setting(self.python, self.device, self.device_bytes, self.shm_bytes)
 
     def environment(self) -> dict[str, str]:
         """The setting's environment, with temporary files in `scratch`."""

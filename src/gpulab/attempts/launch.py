@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import subprocess
 from collections.abc import Callable
@@ -10,14 +11,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from gpulab.attempts import messages
+from gpulab.attempts import messages, own_shm
 from gpulab.attempts.job import CHILD, Job, Setting
-from gpulab.attempts.processes import Pipes, limit, start
+from gpulab.attempts.processes import Pipes, Process, limit, start
 from gpulab.attempts.waiting import Waiting, control_pair, waiting_for
 from gpulab.model import LabError
 from gpulab.observe import births, keep_apart
 
 WARM = ("torch",)  # what a process imports while it waits
+
+
+class NotPossibleHereError(LabError):
+    """This machine cannot give an attempt what its job asks for: undecided, and nobody's fault."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, code=3)
 
 
 @dataclass
@@ -35,7 +43,7 @@ class Launched:
         release: closed once no process of it lives; gives back what was set up for it.
     """
 
-    process: subprocess.Popen[bytes]
+    process: Process
     outputs: dict[str, int]
     folder: Path
     sources: Path
@@ -91,7 +99,7 @@ class Launcher(Protocol):
         """Start the job in a fresh process.
 
         Raises:
-            LabError: it cannot be started.
+            LabError: it cannot be started; NotPossibleHereError: not on this machine.
         """
 
     def prepare(self, setting: Setting, modules: tuple[str, ...] = WARM) -> Prepared:
@@ -109,12 +117,14 @@ class LocalLauncher:
 
     def prepare(self, setting: Setting, modules: tuple[str, ...] = WARM) -> LocalWaiting:
         """Start a process that waits; see `Launcher`."""
+        begin = _own_shm(setting)
         with contextlib.ExitStack() as stack:
             pipes = stack.enter_context(Pipes(answer=True))
             ours, theirs = control_pair()
             stack.enter_context(theirs)
             inherited = [theirs.fileno(), pipes.write["answer"]]
-            command = [str(setting.python), str(CHILD), *waiting_for("", modules, inherited)]
+            command = [*begin, str(setting.python), str(CHILD)]
+            command += waiting_for("", modules, inherited)
             try:
                 # In our session, that nobody takes it for an orphan before it is kept apart.
                 process = start(
@@ -133,7 +143,7 @@ class LocalLauncher:
 
     def launch(self, job: Job) -> Launched:
         """Start the job; see `Launcher`."""
-        python = str(job.python)
+        python, begin = str(job.python), _own_shm(job.setting)
         with contextlib.ExitStack() as stack:
             pipes = stack.enter_context(Pipes(answer=job.call is not None))
             command, inherited = [python, job.script, *job.arguments], []
@@ -144,10 +154,36 @@ class LocalLauncher:
                 command = [python, str(CHILD), *map(str, inherited)]
             environment = job.environment()
             with births:
-                process = start(command, pipes, inherited, environment, job.folder)
+                process = start([*begin, *command], pipes, inherited, environment, job.folder)
                 keep_apart(process.pid)  # until it is observed
             limit(process.pid)
             return Launched(process, pipes.take(), job.folder, job.folder)
+
+
+def _own_shm(setting: Setting) -> list[str]:
+    """What to put before a command that is to have a /dev/shm of the setting's size.
+
+    Raises:
+        NotPossibleHereError: the machine does not let us.
+    """
+    if setting.shm_bytes is None:
+        return []
+    begin = [str(setting.python), "-I", str(own_shm.PROGRAM), str(setting.shm_bytes)]
+    if (why := _refusal_of_shm(*begin)) is not None:
+        raise NotPossibleHereError(
+            "This exercise needs a /dev/shm of its own size, and this machine lets no process have "
+            f"one ({why}). Allow user namespaces, or use a lab machine."
+        )
+    return begin
+
+
+@functools.cache
+def _refusal_of_shm(*begin: str) -> str | None:
+    """Why a command that begins so would not start; None where it would."""
+    tried = subprocess.run(
+        [*begin, begin[0], "-c", ""], stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    return tried.stderr.decode("utf-8", "replace").strip() if tried.returncode else None
 
 
 def _request_file(job: Job) -> int:

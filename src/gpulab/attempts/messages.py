@@ -12,6 +12,8 @@ import safetensors.numpy
 
 LENGTH = struct.Struct("<Q")
 MAX_MESSAGES = 100_000
+MAX_TEXT = 4 << 20  # bytes of JSON, all messages together: as objects they take many times that
+MAX_HEADER = 1 << 20  # bytes of JSON in a safetensors file
 _MAX_DEPTH = 100
 
 
@@ -51,16 +53,17 @@ def unpack_all(data: bytes) -> list[tuple[int, dict[str, Any]]]:
     """Every message in `data` with the offset of its end, tensors as numpy arrays.
 
     Raises:
-        ProtocolError: cut short, no JSON, no safetensors, or nested too deeply.
+        ProtocolError: cut short, too long, no JSON, no safetensors, or nested too deeply.
     """
     messages: list[tuple[int, dict[str, Any]]] = []
-    at = 0
+    at, left = 0, MAX_TEXT
     while at < len(data):
         text, at = _part(data, at)
         blob, at = _part(data, at)
-        messages.append((at, _decode_message(text, blob)))
-        if len(messages) > MAX_MESSAGES:
+        left -= len(text)
+        if left < 0 or len(messages) == MAX_MESSAGES:
             raise ProtocolError("it said too much")
+        messages.append((at, _decode_message(text, blob)))
     return messages
 
 
@@ -77,7 +80,7 @@ def _part(data: bytes, at: int) -> tuple[bytes, int]:
 def _decode_message(text: bytes, blob: bytes) -> dict[str, Any]:
     try:
         message = json.loads(text)
-        arrays = safetensors.numpy.load(blob) if blob else {}
+        arrays = _arrays(blob)
         decoded = _decode(message, arrays, 0)
     except (ValueError, KeyError, TypeError, RecursionError, safetensors.SafetensorError) as error:
         raise ProtocolError(f"its answer made no sense ({error})") from None
@@ -86,15 +89,31 @@ def _decode_message(text: bytes, blob: bytes) -> dict[str, Any]:
     return decoded
 
 
+def _arrays(blob: bytes) -> dict[str, np.ndarray[Any, Any]]:
+    if not blob:
+        return {}
+    if len(blob) >= LENGTH.size and LENGTH.unpack_from(blob)[0] > MAX_HEADER:
+        raise ValueError("too many tensors")
+    arrays: dict[str, np.ndarray[Any, Any]] = safetensors.numpy.load(blob)
+    return arrays
+
+
 def _decode(value: Any, arrays: dict[str, np.ndarray[Any, Any]], depth: int) -> Any:
     if depth > _MAX_DEPTH:
         raise ProtocolError("its answer was nested too deeply")
+    if isinstance(value, str):
+        return _whole(value)
     if isinstance(value, dict):
         if value.keys() == {"$tensor"}:
             return arrays[value["$tensor"]]
         if value.keys() == {"$path"}:
             return Path(value["$path"])
-        return {key: _decode(item, arrays, depth + 1) for key, item in value.items()}
+        return {_whole(key): _decode(item, arrays, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
         return [_decode(item, arrays, depth + 1) for item in value]
     return value
+
+
+def _whole(text: str) -> str:
+    """The text without half characters, which JSON can spell and nobody can write to a file."""
+    return text.encode("utf-8", "replace").decode("utf-8")

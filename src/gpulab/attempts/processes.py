@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import select
+import signal
 import subprocess
+import threading
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 from gpulab.model import LabError
 
@@ -35,6 +38,71 @@ class Pipes:
     def __exit__(self, *_: object) -> None:
         for fd in (*self._read.values(), *self.write.values()):
             os.close(fd)
+
+
+class Process(Protocol):
+    """A child of this process, with the part of `subprocess.Popen` that is needed of it."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+
+    def poll(self) -> int | None:
+        """Its exit code, None while it lives; a signal's number is negative."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end and return the exit code; subprocess.TimeoutExpired where it lives."""
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless it has ended."""
+
+    def kill(self) -> None:
+        """Send SIGKILL, unless it has ended."""
+
+
+class Adopted:
+    """A `Process` that another one started for us, and that is our child now."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._pidfd = os.pidfd_open(pid)
+        self._exit_code: int | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def pid(self) -> int:
+        """See `Process`."""
+        return self._pid
+
+    def poll(self) -> int | None:
+        """See `Process`."""
+        with self._lock:
+            if self._exit_code is None:
+                try:
+                    pid, status = os.waitpid(self._pid, os.WNOHANG)
+                except ChildProcessError:  # ended and reaped as what an attempt had left behind
+                    pid, status = self._pid, signal.SIGKILL
+                if pid:
+                    self._exit_code = os.waitstatus_to_exitcode(status)
+                    os.close(self._pidfd)
+            return self._exit_code
+
+    def wait(self, timeout: float | None = None) -> int:
+        """See `Process`."""
+        while (code := self.poll()) is None:
+            ended, _, _ = select.select([self._pidfd], [], [], timeout)
+            if not ended:
+                raise subprocess.TimeoutExpired(str(self._pid), timeout or 0)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        """See `Process`."""
+        if self.poll() is None:
+            os.kill(self._pid, number)
+
+    def kill(self) -> None:
+        """See `Process`."""
+        self.send_signal(signal.SIGKILL)
 
 
 def start(

@@ -14,6 +14,7 @@ from typing import Any
 
 from gpulab.attempts import messages
 from gpulab.attempts.job import Job
+from gpulab.attempts.processes import Process
 from gpulab.model import LabError
 from gpulab.observe import keep_apart
 
@@ -38,7 +39,7 @@ class Waiting:
         release: gives back what was set up for it.
     """
 
-    process: subprocess.Popen[bytes]
+    process: Process
     outputs: dict[str, int]
     control: socket.socket
     release: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
@@ -78,10 +79,10 @@ class Waiting:
         return not self.modules & {path.name.partition(".")[0] for path in job.folder.iterdir()}
 
     def send(self, request: dict[str, Any], files: Iterable[File] = ()) -> None:
-        """Let the job begin.
+        """Let the job begin, and hear that it does.
 
         Raises:
-            LabError: the process has ended.
+            LabError: the process has ended before anything of the job was done.
         """
         files = list(files)
         listed = [[name, None if data is None else len(data)] for name, data in files]
@@ -90,6 +91,7 @@ class Waiting:
             self.control.sendall(messages.pack(request | {"files": listed}))
             for _, data in files:
                 self.control.sendall(data or b"")
+            _receive(self.control, 1)
         except OSError as error:
             self.close()
             raise LabError(f"An attempt's process was lost ({error}).", code=4) from None

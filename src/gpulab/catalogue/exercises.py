@@ -74,7 +74,7 @@ class Needs:
 
 @dataclass(frozen=True)
 class Facts:
-    """exercise.toml; `seconds` and `memory_mib` bound one attempt, `errors` are its messages."""
+    """exercise.toml; `seconds` and the two sizes bound one attempt, `errors` are its messages."""
 
     script: str
     primitive: Primitive
@@ -87,6 +87,7 @@ class Facts:
     start: Start = Start.WARM
     seconds: float = 60.0
     memory_mib: int | None = None
+    shm_mib: int | None = None
     errors: tuple[str, ...] = ()
 
 
@@ -140,7 +141,7 @@ def _check_facts(facts: Facts, where: Path) -> None:
         raise LabError(f"{where}: `script` must be a plain name such as train.py.")
     if facts.level not in (1, 2, 3):
         raise LabError(f"{where}: `level` must be 1, 2 or 3, not {facts.level}.")
-    for name in ("minutes", "seconds", "memory_mib"):
+    for name in ("minutes", "seconds", "memory_mib", "shm_mib"):
         value = getattr(facts, name)
         if value is not None and not 0 < value < math.inf:
             raise LabError(f"{where}: `{name}` must be more than 0, not {value}.")

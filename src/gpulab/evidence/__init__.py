@@ -2,7 +2,7 @@
 
 from gpulab.attempts import Attempt, Ended
 from gpulab.evidence.lab import Lab
-from gpulab.evidence.report import fail, note, remark
+from gpulab.evidence.report import fail, note, remark, undecided
 from gpulab.evidence.require import require_answer, require_finished
 
 __all__ = [
@@ -14,4 +14,5 @@ __all__ = [
     "remark",
     "require_answer",
     "require_finished",
+    "undecided",
 ]

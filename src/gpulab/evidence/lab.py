@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import threading
 from collections.abc import Callable
@@ -13,7 +14,16 @@ from typing import Any
 import numpy as np
 
 from gpulab import attempts
-from gpulab.attempts import Attempt, Call, Job, Launcher, Limits, Line, LocalLauncher
+from gpulab.attempts import (
+    Attempt,
+    Call,
+    Job,
+    Launcher,
+    Limits,
+    Line,
+    LocalLauncher,
+    NotPossibleHereError,
+)
 from gpulab.catalogue import CheckFile, Exercise
 from gpulab.catalogue.exercises import Start
 from gpulab.evidence.report import CannotDecide, Said, notebook
@@ -48,6 +58,8 @@ class Lab:
         self._progress = progress
         self._launcher = launcher or LocalLauncher()
         self._shared: list[Path] = []
+        self._coming_back: list[Path] = []
+        self._visited: set[Path] = set()  # what the submission may have written to
         self._numbers = itertools.count(1)  # one source for both threads of `both`
         self.rng = np.random.default_rng(order.seed)
 
@@ -61,11 +73,20 @@ class Lab:
         """The exercise's facts."""
         return self._order.checks.exercise
 
-    def path(self, name: str) -> Path:
-        """A fresh folder that attempts can read and write."""
+    def path(self, name: str, *, comes_back: bool = False) -> Path:
+        """A fresh folder that attempts can read and write.
+
+        Args:
+            name: its last part.
+            comes_back: what the submission wrote there is to be looked at. No trusted attempt is
+                given such a folder any more once the submission may have been there: what it
+                reads must be ours.
+        """
         folder = self._order.scratch / f"inputs-{next(self._numbers)}" / name
         folder.mkdir(parents=True)
         self._shared.append(folder)
+        if comes_back:
+            self._coming_back.append(folder)
         return folder
 
     def run(self, *arguments: str) -> Attempt:
@@ -79,6 +100,10 @@ class Lab:
     def probe(self, function: str, *args: Any, **kwargs: Any) -> Attempt:
         """An attempt that calls `function(script, *args, **kwargs)` of probe.py."""
         return self._attempt("submission", call=self._probe(function, args, kwargs))
+
+    def elsewhere(self, function: str, *args: Any, **kwargs: Any) -> Attempt:
+        """A probe where none of the attendee's files are; its `script` is an empty module."""
+        return self._attempt("elsewhere", call=self._probe(function, args, kwargs))
 
     def reference(self, function: str, *args: Any, **kwargs: Any) -> Attempt:
         """The same probe on the hidden solution.
@@ -98,6 +123,7 @@ class Lab:
     def both(self, function: str, *args: Any, **kwargs: Any) -> tuple[Attempt, Attempt]:
         """The attempt and the trusted attempt on the same inputs, side by side."""
         call, stop = self._probe(function, args, kwargs), threading.Event()
+        self._visited.update(self._coming_back)  # before either begins
         with ThreadPoolExecutor(1) as pool:
             trusted = pool.submit(self._reference, call, stop)
             try:
@@ -134,8 +160,9 @@ class Lab:
         scratch = self._order.scratch / f"attempt-{next(self._numbers)}"
         scratch.mkdir()
         facts = self.exercise.facts
+        shared, returned = self._folders(which)
         job = Job(
-            folder=self._order.submission if which == "submission" else self._order.trusted,
+            folder=self._folder(which),
             script=facts.script,
             scratch=scratch,
             arguments=arguments,
@@ -143,14 +170,38 @@ class Lab:
             python=self._order.python,
             device=self.device,
             device_bytes=self._order.device_bytes,
-            shared=tuple(self._shared),
+            shm_bytes=_bytes(facts.shm_mib),
+            shared=shared,
+            returned=returned,
             cold=facts.start is Start.COLD,
             limits=Limits(seconds=facts.seconds, memory=_bytes(facts.memory_mib)),
         )
-        attempt = attempts.run(job, lambda seen: self._progress(which, seen), stop, self._launcher)
-        if which == "submission":
+        progress = functools.partial(self._progress, which)
+        try:
+            attempt = attempts.run(job, progress, stop, self._launcher)
+        except NotPossibleHereError as error:
+            raise CannotDecide(Said("not_possible_here", {"why": str(error)})) from None
+        if which != "trusted":
             notebook.attempts.append(summary(attempt))
         return attempt
+
+    def _folders(self, which: str) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+        """Folders that an attempt may be given paths of, and those of them that come back."""
+        if which != "trusted":
+            self._visited.update(self._coming_back)
+            return tuple(self._shared), tuple(self._coming_back)
+        ours = tuple(folder for folder in self._shared if folder not in self._visited)
+        return ours, ours
+
+    def _folder(self, which: str) -> Path:
+        if which == "submission":
+            return self._order.submission
+        if which == "trusted":
+            return self._order.trusted
+        folder = self._order.scratch / f"elsewhere-{next(self._numbers)}"
+        folder.mkdir()
+        (folder / self.exercise.facts.script).touch()
+        return folder
 
 
 def _bytes(mib: int | None) -> int | None:

@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+MOST_NOTED = 1 << 16  # characters of JSON; what an attempt answered may be noted, and is kept
+
 
 @dataclass(frozen=True)
 class Said:
@@ -60,16 +62,23 @@ def fail(key: str, **values: Any) -> NoReturn:
     raise CheckFailed(Said(key, values))
 
 
+def undecided(key: str, **values: Any) -> NoReturn:
+    """End the check: the lab could not show it, for the reason `key` of check.toml or the lab's."""
+    raise CannotDecide(Said(key, values))
+
+
 def remark(key: str, **values: Any) -> None:
     """Add a remark (check.toml's remarks) to a check that passes."""
     notebook.remarks.append(Said(key, values))
 
 
 def note(**values: Any) -> None:
-    """Add JSON values to the check's evidence.
+    """Add JSON values to the check's evidence; NaN and infinity, which JSON lacks, as text.
 
     Raises:
         TypeError: a value is none.
     """
-    json.dumps(values)
-    notebook.notes |= values
+    text = json.dumps(values)
+    if len(text) > MOST_NOTED:
+        text = json.dumps(dict.fromkeys(values, "left out: too long"))
+    notebook.notes |= json.loads(text, parse_constant=str)

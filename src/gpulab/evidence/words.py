@@ -11,6 +11,8 @@ from typing import Any
 from gpulab.evidence.report import Said
 from gpulab.model import Languages, Message
 
+LONGEST = 4000  # characters of a message: what an attempt said may be part of it
+
 
 @cache
 def lab_texts() -> dict[str, Languages]:
@@ -26,7 +28,8 @@ def message(said: Said, texts: Mapping[str, Languages]) -> Message:
         KeyError: no such key, or a value that the text needs was not given.
     """
     languages = texts.get(said.key) or lab_texts()[said.key]
-    return Message(said.key, {code: text.format(**said.values) for code, text in languages.items()})
+    filled = {code: text.format(**said.values) for code, text in languages.items()}
+    return Message(said.key, {code: text[:LONGEST] for code, text in filled.items()})
 
 
 def lab_message(key: str, **values: Any) -> Message:

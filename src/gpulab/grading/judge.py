@@ -1,6 +1,6 @@
 """The grading process: pytest with the hidden checks, and nothing of the attendee's.
 
-    python -m gpulab.grading.judge EVENTS_FD [--isolation FILE] [--warm]
+    python -m gpulab.grading.judge --events FD [--isolation FILE] [--warm] [--forks FD --device D]
 
 Standard input brings the order, one line of JSON, as soon as there is one; until then everything
 is imported and made ready. It is a life line, too: when it closes, whoever asked is gone, and
@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import sys
 import threading
 from pathlib import Path
@@ -22,13 +23,13 @@ from typing import Any
 import pytest
 
 from gpulab import wire
-from gpulab.attempts import Launcher, Line
+from gpulab.attempts import ForkServer, Launcher, Line, Setting
 from gpulab.catalogue import Catalogue, load_checks
 from gpulab.evidence.lab import Lab, Order
 from gpulab.evidence.report import CannotDecide
 from gpulab.evidence.words import lab_message, message
 from gpulab.grading import machine
-from gpulab.grading.means import Means, made_ready
+from gpulab.grading.means import Means, Plan, made_ready
 from gpulab.grading.plugin import ChecksPlugin
 from gpulab.model import CheckResult, Device, LabError, Message, Verdict
 from gpulab.observe import Gpu, Observer
@@ -157,11 +158,16 @@ def judge(data: dict[str, Any], means: Means, events: Events) -> None:
     events.send("done", status=status)
 
 
-def judge_one_order(isolation: Path | None, events: Events, *, warm: bool) -> None:
+def fork_server(fd: int, device: Device) -> ForkServer:
+    """The copy of a fork server that was started with us, our child."""
+    return ForkServer(socket.socket(fileno=fd), Setting(machine.attempt_python(), device))
+
+
+def judge_one_order(plan: Plan, events: Events) -> None:
     """Make ready, wait for the order, judge it, or say why that cannot be done."""
     data = None
     try:
-        with made_ready(isolation, warm=warm) as means:
+        with made_ready(plan) as means:
             tell_when_ready(means, events)
             if (data := wait_for_order()) is not None:
                 end_with_asker()
@@ -174,15 +180,19 @@ def judge_one_order(isolation: Path | None, events: Events, *, warm: bool) -> No
 def main() -> int:
     """Make ready, wait for the order, judge it."""
     parser = argparse.ArgumentParser(prog="gpulab.grading.judge")
-    parser.add_argument("events_fd", type=int)
+    parser.add_argument("--events", type=int, required=True)
     parser.add_argument("--isolation", type=Path)
     parser.add_argument("--warm", action="store_true")
+    parser.add_argument("--forks", type=int, help="descriptor of a fork server")
+    parser.add_argument("--device", type=Device, help="what the fork server has behind `cuda`")
     given = parser.parse_args()
     sys.dont_write_bytecode = True  # nothing of ours is left in checks/
     # SIGINT, too: whoever started us in the background may have had it ignored.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
-    judge_one_order(given.isolation, Events(given.events_fd), warm=given.warm)
+    forks = None if given.forks is None else fork_server(given.forks, given.device)
+    plan = Plan(given.isolation, warm=given.warm, forks=forks)
+    judge_one_order(plan, Events(given.events))
     return 0
 
 

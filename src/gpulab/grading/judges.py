@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from gpulab import wire
+from gpulab.attempts import ForkServer
+from gpulab.attempts.processes import Process
 from gpulab.model import CheckResult, Hardware, LabError, Message, Verdict
 from gpulab.observe import become_subreaper, end_orphans
 
@@ -38,11 +40,13 @@ class Setup:
         isolation: the sandbox's configuration; None for level `local`.
         warm: keep attempts with torch imported at the ready.
         devices: CUDA_VISIBLE_DEVICES; None leaves it as it is.
+        forks: forks the grading process, and through it the attempts; None starts each afresh.
     """
 
     isolation: Path | None = None
     warm: bool = False
     devices: str | None = None
+    forks: ForkServer | None = None
 
 
 @dataclass
@@ -78,7 +82,7 @@ class Judge:
         become_subreaper()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         self._lock = threading.Lock()
-        self._process, self._events_fd = _start(setup, self._log)
+        self._process, self._life_line, self._events_fd = _start(setup, self._log)
 
     @property
     def pid(self) -> int:
@@ -127,9 +131,8 @@ class Judge:
         From any thread, and more than once.
         """
         with self._lock:
-            if self._process.stdin is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    self._process.stdin.close()
+            with contextlib.suppress(BrokenPipeError):
+                self._life_line.close()
             try:
                 self._process.wait(END_WITHIN)
             except subprocess.TimeoutExpired:
@@ -153,37 +156,49 @@ class Judge:
         return fd
 
     def _send(self, order: dict[str, Any]) -> None:
-        if self._process.stdin is not None:
-            # ValueError: ended meanwhile, by another thread. No event will come: that says it all.
-            with contextlib.suppress(BrokenPipeError, ValueError):
-                self._process.stdin.write(json.dumps(order).encode() + b"\n")
-                self._process.stdin.flush()
+        # ValueError: ended meanwhile, by another thread. No event will come: that says it all.
+        with contextlib.suppress(BrokenPipeError, ValueError):
+            self._life_line.write(json.dumps(order).encode() + b"\n")
+            self._life_line.flush()
 
     def _account(self) -> str:
         self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - MAX_ACCOUNT))
         return self._log.read().decode("utf-8", "replace")
 
 
-def _start(setup: Setup, log: IO[bytes]) -> tuple[subprocess.Popen[bytes], int]:
-    """Start the grading process; returns it and the pipe its events come by."""
-    read_fd, write_fd = os.pipe()
+def _start(setup: Setup, log: IO[bytes]) -> tuple[Process, IO[bytes], int]:
+    """Start the grading process; returns it, its life line and the pipe its events come by."""
     # -P: the folder it is started in may be the attendee's, whose modules it must not import.
-    command = [sys.executable, "-P", "-m", "gpulab.grading.judge", str(write_fd)]
+    command = [sys.executable, "-P", "-m", "gpulab.grading.judge"]
     command += ["--isolation", str(setup.isolation)] if setup.isolation else []
     command += ["--warm"] if setup.warm else []
-    with _alive_lock:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            pass_fds=(write_fd,),
-            env=_environment(setup),
-            start_new_session=True,  # a Ctrl-C in the terminal reaches it through us, once
-        )
-        _alive.add(process.pid)
-    os.close(write_fd)
-    return process, read_fd
+    with contextlib.ExitStack() as stack:
+        (order, life_line), (events, told) = os.pipe(), os.pipe()
+        stack.callback(os.close, order)
+        stack.callback(os.close, told)
+        with _alive_lock:
+            process = _begin(setup, command, [order, log.fileno(), told])
+            _alive.add(process.pid)
+        return process, os.fdopen(life_line, "wb"), events
+
+
+def _begin(setup: Setup, command: list[str], descriptors: list[int]) -> Process:
+    """Start it in a session of its own: a Ctrl-C in the terminal reaches it through us, once."""
+    order, log, told = descriptors
+    environment = _environment(setup)
+    if setup.forks is not None:
+        device = setup.forks.setting.device
+        command += ["--events", "3", "--forks", "4", "--device", device]
+        return setup.forks.fork([order, log, log, told], command, environment)
+    return subprocess.Popen(
+        [*command, "--events", str(told)],
+        stdin=order,
+        stdout=log,
+        stderr=log,
+        pass_fds=(told,),
+        env=environment,
+        start_new_session=True,
+    )
 
 
 def _environment(setup: Setup) -> dict[str, str]:

@@ -7,10 +7,33 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpulab.attempts import Launcher, LocalLauncher, Setting, WarmPool, sandbox
+from gpulab.attempts import (
+    ForkLauncher,
+    ForkServer,
+    Launcher,
+    LocalLauncher,
+    Setting,
+    WarmPool,
+    sandbox,
+)
 from gpulab.grading import machine
 from gpulab.model import Device
 from gpulab.observe import Gpu
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How attempts are to be made.
+
+    Attributes:
+        isolation: the sandbox's configuration; None for the level `local`.
+        warm: keep a process with torch imported waiting.
+        forks: forks them, at level `local`.
+    """
+
+    isolation: Path | None = None
+    warm: bool = False
+    forks: ForkServer | None = None
 
 
 @dataclass(frozen=True)
@@ -28,12 +51,8 @@ class Means:
 
 
 @contextmanager
-def made_ready(isolation: Path | None, *, warm: bool) -> Iterator[Means]:
+def made_ready(plan: Plan) -> Iterator[Means]:
     """Processes that wait for what will probably be asked of them; at the end they are ended.
-
-    Args:
-        isolation: the sandbox's configuration; None for the level `local`.
-        warm: keep a process with torch imported waiting.
 
     Raises:
         LabError: attempts cannot be made this way here.
@@ -43,14 +62,16 @@ def made_ready(isolation: Path | None, *, warm: bool) -> Iterator[Means]:
         launcher: Launcher = LocalLauncher()
         pools: list[WarmPool] = []
         python = machine.attempt_python()
-        if isolation is not None:
-            config = sandbox.read(isolation)
+        if plan.forks is not None:
+            launcher = ForkLauncher(launcher, plan.forks)
+        if plan.isolation is not None:
+            config = sandbox.read(plan.isolation)
             python = Path(config.python)
             settings = {Setting(python, Device.CPU), Setting(python, device)}
             cold = WarmPool(sandbox.SandboxLauncher(config), *settings, modules=())
             launcher = stack.enter_context(cold)
             pools.append(cold)
-        if warm:
+        if plan.warm:
             launcher = stack.enter_context(WarmPool(launcher, Setting(python, device)))
             pools.append(launcher)
         yield Means(python, launcher, tuple(pools))

@@ -40,7 +40,7 @@ class ChecksPlugin:
 
     def pytest_configure(self, config: pytest.Config) -> None:
         """Name the marks that checks may carry."""
-        config.addinivalue_line("markers", "after(check): judged only once that check has passed")
+        config.addinivalue_line("markers", "after(checks): judged only once these have passed")
         config.addinivalue_line("markers", "gpu: only a real GPU can decide it")
 
     @pytest.hookimpl(tryfirst=True)
@@ -50,9 +50,9 @@ class ChecksPlugin:
         self._started(item.name)
         if item.get_closest_marker("gpu") and self._lab.device is not Device.CUDA:
             raise NotJudged(Said("gpu_only"))
-        for mark in item.iter_markers("after"):
-            if self._outcomes.get(mark.args[0]) is not Outcome.PASSED:
-                raise NotJudged(Said("after", {"title": mark.args[0]}))
+        for name in (name for mark in item.iter_markers("after") for name in mark.args):
+            if self._outcomes.get(name) is not Outcome.PASSED:
+                raise NotJudged(Said("after", {"title": name}))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

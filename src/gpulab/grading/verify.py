@@ -12,7 +12,7 @@ from gpulab.catalogue import CheckFile
 from gpulab.catalogue.checks import Failure
 from gpulab.catalogue.variants import lay_out
 from gpulab.grading.check import Request, check, scratch_folder
-from gpulab.grading.judges import Listener, Setup
+from gpulab.grading.judges import Judge, Listener, Setup
 from gpulab.model import Device, Grade, LabError, Outcome, Verdict
 
 LEAST_SOLUTIONS, LEAST_WRONG_FIXES = 2, 3
@@ -97,13 +97,12 @@ def prove(
     device_bytes: int = REHEARSAL_BYTES,
     setup: Setup = LOCAL,
 ) -> Proof:
-    """Judge one case, by default at the level `local` and without warm attempts."""
+    """Judge one case, by default at the level `local` and in fresh processes."""
     exercise = case.checks.exercise
     with scratch_folder() as scratch:
         work = lay_out(exercise, scratch / "work", case.variant)
-        request = Request(root, exercise, work, device, device_bytes)
-        request = replace(request, isolation=setup.isolation, warm=setup.warm)
-        grade = check(request, listener)
+        request = Request(root, exercise, work, device, device_bytes, isolation=setup.isolation)
+        grade = check(request, listener, Judge(setup))
     device_used = grade.hardware.device if grade.hardware else Device.CPU
     if wrong_elsewhere(case, device_used):
         case = replace(case, failure=None)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from gpulab.catalogue import Catalogue, load_checks
 from gpulab.grading import Records, machine
-from gpulab.grading.means import made_ready
+from gpulab.grading.means import Plan, made_ready
 from gpulab.model import LabError
 from gpulab.service import config as configuration
 from gpulab.service import log
@@ -45,7 +45,7 @@ def try_attempts(isolation: Path | None) -> None:
     Raises:
         LabError: attempts cannot be made this way here.
     """
-    with made_ready(isolation, warm=False) as means:
+    with made_ready(Plan(isolation)) as means:
         facts = machine.look_at_python(means.python, Path(__file__), means.launcher)
     if facts.torch is None:
         raise LabError(f"{means.python} has no torch; install the stack's there.", code=4)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from invoke import Context
@@ -13,6 +15,8 @@ from rich.text import Text
 
 from gpulab.catalogue import load_checks
 from gpulab.catalogue.scaffold import scaffold
+from gpulab.grading.forks import Forks
+from gpulab.grading.judges import Setup
 from gpulab.grading.verify import Case, Proof, cases, check_strictly, prove
 from gpulab.model import Device, LabError
 from gpulab.tasks.command import Bench, chosen_device, command, complain, console, print_json, say
@@ -31,7 +35,7 @@ def new(_: Context, title: str) -> int:
 
 
 @command
-def verify(
+def verify(  # noqa: PLR0913, PLR0917 - options of a command
     _: Context,
     exercise: str = "",
     all: bool = False,  # noqa: A002 - the option's name
@@ -39,12 +43,14 @@ def verify(
     jobs: int = 1,
     only: str = "",
     device: str | None = None,
+    fresh: bool = False,
     json: bool = False,
 ) -> int:
     """Prove it: shipped fails for its reason, solutions pass, wrong fixes fail.
 
     --all proves every exercise; --runs 20 each case twenty times; --only WORD the cases whose
-    name holds WORD; --jobs 2 two at a time (not where memory is judged).
+    name holds WORD; --jobs 2 two at a time; --fresh starts a Python for every attempt, where
+    otherwise they are copies of one that has torch imported.
     """
     if bool(exercise) == all:
         raise LabError("Name one exercise, or say --all.")
@@ -59,7 +65,9 @@ def verify(
         todo += [case for case in cases(checks) if only in case.label]
     if not todo:
         raise LabError(f"No case's name holds {only!r}.")
-    proofs = _prove_all(bench, todo * runs, wanted, jobs, quiet=json)
+    with Forks() as forks:
+        prover = _Prover(bench.root, wanted, None if fresh else forks)
+        proofs = _prove_all(prover, todo * runs, jobs, quiet=json)
     if json:
         print_json([_row(proof) for proof in proofs])
     else:
@@ -67,14 +75,24 @@ def verify(
     return 2 if any(proof.problem for proof in proofs) else 0
 
 
-def _prove_all(
-    bench: Bench, todo: list[Case], device: Device | None, jobs: int, *, quiet: bool
-) -> list[Proof]:
+@dataclass(frozen=True)
+class _Prover:
+    root: Path
+    device: Device | None
+    forks: Forks | None
+
+    def __call__(self, case: Case) -> Proof:
+        exercise, device = case.checks.exercise, self.device
+        setup = self.forks.setup(exercise, device) if self.forks else Setup()
+        return prove(self.root, case, device, _tell_crash, setup=setup)
+
+
+def _prove_all(prover: _Prover, todo: list[Case], jobs: int, *, quiet: bool) -> list[Proof]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console, disable=quiet) as bar:
         task = bar.add_task("proving", total=len(todo))
         proofs = []
-        for proof in _proofs(bench, todo, device, jobs):
+        for proof in _proofs(prover, todo, jobs):
             proofs.append(proof)
             bar.update(task, advance=1, description=proof.case.label)
             if proof.problem and not quiet:
@@ -82,11 +100,9 @@ def _prove_all(
     return proofs
 
 
-def _proofs(bench: Bench, todo: list[Case], device: Device | None, jobs: int) -> Iterator[Proof]:
+def _proofs(prover: _Prover, todo: list[Case], jobs: int) -> Iterator[Proof]:
     with ThreadPoolExecutor(jobs) as pool:
-        pending: list[Future[Proof]] = [
-            pool.submit(prove, bench.root, case, device, _tell_crash) for case in todo
-        ]
+        pending: list[Future[Proof]] = [pool.submit(prover, case) for case in todo]
         try:
             for done in as_completed(pending):
                 yield done.result()

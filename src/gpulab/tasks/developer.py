@@ -30,12 +30,14 @@ class Tier:
         minutes: about how long it takes on two cores.
         obstacle: why it cannot be run here; None: it can.
         options: pytest's.
+        full: further options that make it try everything.
     """
 
     name: str
     minutes: int
     obstacle: str | None = None
     options: tuple[str, ...] = ()
+    full: tuple[str, ...] = ()
 
     @property
     def slow(self) -> bool:
@@ -60,6 +62,7 @@ def tiers() -> list[Tier]:
         Tier("catalogue", 5, options=two),
         Tier("rehearsal", 2, _no_rehearsal()),
         Tier("isolated", 8, _lacking("bwrap", "setpriv")),
+        Tier("red_team", 4, _lacking("bwrap", "setpriv"), full=("--full",)),
         Tier("images", 20, _lacking("dockerd", "debootstrap")),
     ]
 
@@ -87,10 +90,12 @@ def run_tests(
     tier: str = "",
     match: str = "",
     all: bool = False,  # noqa: A002 - the option's name
+    full: bool = False,
 ) -> int:
     """Run the quick tests, one --tier, or --all; --match as pytest's -k.
 
-    Names each tier that did not run. With CI=true all run, and one that cannot is a failure.
+    --full lets the red team attack the level `local` and right work, too. Names each tier that
+    did not run. With CI=true all run, and one that cannot is a failure.
     """
     ci = os.environ.get("CI") == "true"
     known = tiers()
@@ -103,8 +108,8 @@ def run_tests(
         if why := each.left_out(tier, everything=all or ci):
             left_out.append(f"Not run: tier {each.name}, because {why}.")
             continue
-        selection = ["-k", match] if match else []
-        codes.append(_in_root(["-m", "pytest", f"tests/{each.name}", *each.options, *selection]))
+        options = [*each.options, *(each.full if full else ()), *(["-k", match] if match else [])]
+        codes.append(_in_root(["-m", "pytest", f"tests/{each.name}", *options]))
     for sentence in left_out:
         complain(sentence)
     return max(*codes, int(ci and bool(left_out)))

@@ -76,6 +76,7 @@ def _run(
         scratch=scratch,
         python=machine.attempt_python(),
         device=kind,
+        shm_bytes=facts.shm_mib and facts.shm_mib << 20,
         limits=Limits(seconds=facts.seconds, memory=facts.memory_mib and facts.memory_mib << 20),
     )
     return attempts.run(job, listener)

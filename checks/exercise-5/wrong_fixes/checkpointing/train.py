@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-READINGS, WIDTH, BATCH = 32, 64, 8192
+READINGS, WIDTH, BATCH = 32, 64, 10240
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 GPU_SHARE = 1 << 30  # bytes; several of us work on one card
 
@@ -54,7 +54,7 @@ def validate(model, batches):
     losses = []
     for number, (readings, strengths) in enumerate(batches, 1):
         losses.append(batch_loss(model, readings, strengths))
-        if number % 10 == 0:
+        if number % 25 == 0:
             print(f"validated {number} batches", flush=True)
     model.train()
     return torch.stack(losses).tolist()

@@ -36,6 +36,7 @@ class Stage:
 
     def __init__(self, job: Job) -> None:
         self._used: dict[Path, str] = {}
+        self._returned = job.returned
         self._shared = {folder: f"shared-{n}/{folder.name}" for n, folder in enumerate(job.shared)}
         self.job = self._translate(job)
         self.files = [*_tree(job.folder, job.folder.name)]
@@ -45,7 +46,7 @@ class Stage:
             self.files.append((PROBE, job.call.probe.read_bytes()))
 
     def bring_back(self, stage: int, most: int) -> None:
-        """Copy what the attempt wrote to the folders that it was given paths of.
+        """Copy what the attempt wrote to those folders that it was given paths of and that return.
 
         Regular files only, in all at most `most` bytes; what is over that stays behind.
 
@@ -55,6 +56,8 @@ class Stage:
         """
         budget = _Budget(most)
         for folder, name in self._used.items():
+            if folder not in self._returned:
+                continue
             with suppress(OSError), _folder(stage, Path(name)) as fd:
                 _copy(fd, folder, budget, MAX_DEPTH)
 
@@ -94,12 +97,16 @@ class _Budget:
     def __init__(self, size: int) -> None:
         self.size, self.entries = size, MAX_ENTRIES
 
+    def has_entry(self) -> bool:
+        """Whether one more entry may be looked at."""
+        self.entries -= 1
+        return self.entries >= 0
+
     def allows(self, size: int) -> bool:
-        """Whether an entry of this size fits; one that does not leaves the others their room."""
-        if size > self.size or self.entries == 0:
+        """Whether a file of this size fits; one that does not leaves the others their room."""
+        if size > self.size:
             return False
         self.size -= size
-        self.entries -= 1
         return True
 
 
@@ -130,14 +137,17 @@ def _folder(parent: int, path: Path) -> Iterator[int]:
 
 
 def _copy(source: int, target: Path, budget: _Budget, depth: int) -> None:
-    for name in os.listdir(source):
-        with suppress(OSError):  # of another kind by now, or not to be read: it stays behind
-            _copy_one(source, name, target / name, budget, depth)
+    with os.scandir(source) as entries:  # one by one: there may be millions
+        for entry in entries:
+            if not budget.has_entry():
+                return
+            with suppress(OSError):  # of another kind by now, or not to be read: it stays behind
+                _copy_one(source, entry.name, target / entry.name, budget, depth)
 
 
 def _copy_one(source: int, name: str, target: Path, budget: _Budget, depth: int) -> None:
     mode = os.lstat(name, dir_fd=source).st_mode
-    if stat.S_ISDIR(mode) and depth and budget.allows(0):
+    if stat.S_ISDIR(mode) and depth:
         with _folder(source, Path(name)) as fd:
             target.mkdir(exist_ok=True)
             _copy(fd, target, budget, depth - 1)

@@ -104,9 +104,10 @@ class View:
     def _memory_folders(self) -> Iterator[str]:
         bounds = self._config.bounds
         yield from ("--proc", "/proc", "--dev", "/dev")
-        sizes = {"/dev/shm": bounds.shm_mib, "/tmp": bounds.tmp_mib, str(INSIDE): bounds.work_mib}  # noqa: S108
-        for place, mib in sizes.items():
-            yield from ("--perms", "1777", "--size", str(mib * MIB), "--tmpfs", place)
+        shm = self._setting.shm_bytes or bounds.shm_mib * MIB
+        sizes = {"/dev/shm": shm, "/tmp": bounds.tmp_mib * MIB, str(INSIDE): bounds.work_mib * MIB}  # noqa: S108
+        for place, size in sizes.items():
+            yield from ("--perms", "1777", "--size", str(size), "--tmpfs", place)
         for place in SYSFS_OF_GPUS if self._gpu else SYSFS:
             yield from _read_only(Path(place), place, maybe=True)
 

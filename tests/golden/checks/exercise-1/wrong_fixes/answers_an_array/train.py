@@ -1,0 +1,5 @@
+import torch
+
+
+def double(values):
+    return 2 * torch.tensor(values)

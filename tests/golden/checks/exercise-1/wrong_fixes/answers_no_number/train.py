@@ -1,0 +1,2 @@
+def double(values):
+    return [float("nan")] * len(values)

@@ -1,0 +1,3 @@
+def double(values):
+    while True:
+        print()

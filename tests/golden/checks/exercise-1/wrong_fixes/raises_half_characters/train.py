@@ -1,0 +1,2 @@
+def double(values):
+    raise ValueError("\ud800 \x1b[2J\0")

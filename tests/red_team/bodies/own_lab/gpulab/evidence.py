@@ -1,0 +1,6 @@
+def fail(key, **values):
+    pass
+
+
+def require_finished(attempt):
+    pass

@@ -1,0 +1,3 @@
+import torch
+
+assert torch.allclose(1, 2)

@@ -1,0 +1,2 @@
+__version__ = "99.0"
+cuda = None

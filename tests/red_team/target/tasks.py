@@ -1,0 +1,1 @@
+"""Marks the root of the catalogue that attacks aim at."""
