@@ -108,6 +108,7 @@ def require_gradients(trial: Trial) -> None:
             continue
         times = np.linalg.norm(found) / np.linalg.norm(wanted)
         window = number % trial.windows + 1
-        key = "other_last_gradient" if window == trial.windows else "other_gradient"
-        epoch = number // trial.windows + 1
-        fail(key, epoch=epoch, window=window, windows=trial.windows, times=f"{times:.2f}")
+        told = {"epoch": number // trial.windows + 1, "times": f"{times:.2f}"}
+        if window == trial.windows:
+            fail("other_last_gradient", **told)
+        fail("other_gradient", window=window, windows=trial.windows, **told)
