@@ -166,7 +166,9 @@ def test_keys_on_a_terminal(commands) -> None:
             break
         if todo and todo[0][0] in seen:
             os.write(ours, todo.pop(0)[1])
+    os.close(ours)  # where it has not ended, it ends now: its terminal is gone
     assert process.wait(timeout=60) == 0
+    assert not todo
     assert "Space pauses" in seen
     assert "Until next time" in seen
 
