@@ -154,7 +154,12 @@ def test_fast(commands) -> None:
 
 def test_keys_on_a_terminal(commands) -> None:
     """`n` goes on, the space bar pauses, `q` ends."""
-    todo = [("of a training loop", b"n"), ("ways to make", b" "), ("paused", b" n"), ("adds", b"q")]
+    todo = [
+        ("a training loop is made of", b"n"),
+        ("ways to make", b" "),
+        ("paused", b" n"),
+        ("adds", b"q"),
+    ]
     ours, theirs = pty.openpty()
     process = commands.start("tour", stdout=theirs, stderr=theirs, stdin=theirs)
     os.close(theirs)
@@ -167,7 +172,7 @@ def test_keys_on_a_terminal(commands) -> None:
         if todo and todo[0][0] in seen:
             os.write(ours, todo.pop(0)[1])
     os.close(ours)  # where it has not ended, it ends now: its terminal is gone
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=60) == 0, (todo, seen[-1500:])
     assert not todo
     assert "Space pauses" in seen
     assert "Until next time" in seen
