@@ -3,6 +3,7 @@
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
@@ -65,6 +66,8 @@ class Commands:
             "stdin": subprocess.DEVNULL,
             "stdout": subprocess.PIPE,
             "stderr": subprocess.PIPE,
+            # Tests started in the background would hand on that Ctrl-C is to be ignored.
+            "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             **options,
         }
         return subprocess.Popen(

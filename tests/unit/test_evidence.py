@@ -174,6 +174,7 @@ def test_elsewhere_there_is_none_of_their_files(golden: Path, tmp_path: Path, mo
     checks = load_checks(golden, Catalogue(golden).find("1"))
     jobs: list[Job] = []
     monkeypatch.setattr(attempts, "run", lambda job, *_: jobs.append(job) or made())
+    (checks.folder / "probe.py").write_text("def ask(script, name):\n    return name\n")
     work = checks.exercise.folder
     order = Order(checks, work, work, tmp_path, Path(sys.executable), Device.CPU, 1, 1)
     lab = Lab(order, lambda *_: None)

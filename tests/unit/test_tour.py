@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import nbclient
+import nbformat
 import pytest
 
 from gpulab.claims import load_all
@@ -74,8 +76,6 @@ def test_a_python_that_ends() -> None:
 
 
 def test_the_notebook_runs() -> None:
-    nbformat = pytest.importorskip("nbformat")
-    nbclient = pytest.importorskip("nbclient")
     book = nbformat.from_dict(make_notebook(ENGLISH, load_all()))
     nbformat.validate(book)
     nbclient.NotebookClient(book, timeout=120, kernel_name="python3").execute()
