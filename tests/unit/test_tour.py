@@ -16,7 +16,7 @@ import pytest
 from gpulab.claims import load_all
 from gpulab.model import LabError
 from gpulab.tour import Live, load, make_notebook
-from gpulab.tour.pace import LEAST, NEXT, PAUSE, QUIT, Pace, Quit
+from gpulab.tour.pace import LEAST, NEXT, PAUSE, QUIT, Keys, Pace, Quit
 
 ENGLISH = load("en")
 
@@ -113,6 +113,18 @@ def test_what_takes_long_is_made_up_for() -> None:
     assert clock.time == pytest.approx(5 + LEAST)
     clock.stay(pace, 7)
     assert clock.time == pytest.approx(10)
+
+
+def test_keys_typed_ahead_and_a_terminal_that_goes(monkeypatch) -> None:
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs) as terminal:
+        monkeypatch.setattr(sys, "stdin", terminal)
+        with Keys() as keys:
+            os.write(ours, b" n")
+            assert [keys.wait(10), keys.wait(10), keys.wait(0)] == [" ", "n", ""]
+            os.close(ours)
+            with pytest.raises(Quit):
+                keys.wait(10)
 
 
 def test_it_ends_within_four_minutes_on_a_slow_machine() -> None:

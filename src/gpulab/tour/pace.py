@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import sys
@@ -38,7 +39,9 @@ class Keys:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._saved is not None:
+        if self._saved is None:
+            return
+        with contextlib.suppress(termios.error):  # the terminal may be gone
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._saved)
 
     def wait(self, seconds: float) -> str:
