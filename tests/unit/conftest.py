@@ -19,6 +19,12 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 GOLDEN = CHECKOUT / "tests" / "golden"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_ignored_ctrl_c() -> None:
+    """Tests started in the background would hand on to all they start that it is ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.fixture
 def golden(tmp_path: Path) -> Path:
     """A copy of the golden catalogue to tamper with."""
@@ -66,8 +72,6 @@ class Commands:
             "stdin": subprocess.DEVNULL,
             "stdout": subprocess.PIPE,
             "stderr": subprocess.PIPE,
-            # Tests started in the background would hand on that Ctrl-C is to be ignored.
-            "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             **options,
         }
         return subprocess.Popen(

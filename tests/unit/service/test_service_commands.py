@@ -35,8 +35,6 @@ class Seat:
             text=True,
             cwd=self.root,
             env=self.environment(**changes),
-            # Tests started in the background would hand on that Ctrl-C is to be ignored.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def run(self, *words: str, **changes: str) -> tuple[int, str, str]:
