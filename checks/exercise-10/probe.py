@@ -13,15 +13,17 @@ BEFORE_REST = 0.9  # of the tickets; after the last one the workers may be gone
 
 def deliver(script, files, workers):
     """What came of the last of the files, [path, count of tickets], read one after the other."""
+    counts = []
     for number, (path, count) in enumerate(files):
         mark(f"file {number}")
-        came = read(script.make_loader(path, workers=workers), count)
+        names, codes, teams = read(script.make_loader(path, workers=workers), number, count)
         mark(f"end {number}")
-    names, codes, teams = came
-    return {"names": names, "codes": torch.cat(codes), "teams": torch.cat(teams)}
+        counts.append(len(names))
+    codes, teams = torch.cat(codes), torch.cat(teams)
+    return {"counts": counts, "names": names, "codes": codes, "teams": teams}
 
 
-def read(loader, count):
+def read(loader, number, count):
     """Names, codes and teams of all batches; the worker processes rest once towards the end."""
     names, codes, teams, rested = [], [], [], False
     for batch in loader:
@@ -30,5 +32,6 @@ def read(loader, count):
         teams.append(batch[2])
         if not rested and len(names) >= BEFORE_REST * count:
             time.sleep(REST)
+            mark(f"rested {number}")
             rested = True
     return names, codes, teams

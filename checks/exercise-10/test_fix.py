@@ -8,7 +8,6 @@ for each ticket more. It is read from outside, while the workers rest.
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 import numpy as np
@@ -42,6 +41,12 @@ class Reading:
         count = MORE if file else SMALL
         least = REALLY_SENT * len(self.tickets[0][0]) * count / WORKERS
         return [worker for worker in workers if worker.written >= least]
+
+    def own_memory(self, file: int) -> float:
+        """Bytes that one of these workers had for itself at the end of their rest."""
+        end = self._time_of(f"rested {file}")
+        seen = [sample for sample in self.attempt.evidence.memory if sample.at <= end]
+        return seen[-1].workers / len(self.workers(file))
 
     def _time_of(self, wanted: str) -> float:
         return next(at for at, name in self.attempt.marks if name == wanted)
@@ -80,6 +85,8 @@ def reading(lab: Lab) -> Reading:
 def test_every_ticket(reading: Reading) -> None:
     """Every ticket of a file arrives once, with its bytes and its team."""
     answer = require_answer(reading.attempt)
+    if (small := answer["counts"][0]) != SMALL:
+        fail("tickets_wrong", wanted=SMALL, got=small, missing=max(0, SMALL - small))
     places = {name: place for place, (name, _, _) in enumerate(reading.tickets)}
     order = [places.get(name, -1) for name in answer["names"]]
     if sorted(order) != list(range(len(places))):
@@ -108,7 +115,7 @@ def test_memory_stays(reading: Reading) -> None:
     """A worker needs no more memory for a file with more tickets."""
     if any(what.startswith("private memory") for what in reading.attempt.evidence.missing):
         undecided("memory_unseen")
-    small, large = (mean(w.peak_private for w in reading.workers(file)) for file in (0, 1))
+    small, large = reading.own_memory(0), reading.own_memory(1)
     grown = (large - small) / MORE
     note(small_bytes=small, large_bytes=large, bytes_a_ticket=grown)
     if grown > ALLOWED:

@@ -48,6 +48,7 @@ def _merge(one: MemorySample, other: MemorySample) -> MemorySample:
         private=max(one.private, other.private),
         resident=max(one.resident, other.resident),
         gpu=max(known, default=None),
+        workers=max(one.workers, other.workers),
     )
 
 
@@ -69,14 +70,17 @@ class TreeMemory:
         self._readings: dict[Member, _Reading] = {}
         self._next_exact = 0.0
 
-    def sample(self, at: float, members: Iterable[Member]) -> tuple[int, int]:
-        """Private and resident bytes of all the processes; sets their `peak_private`."""
+    def sample(self, at: float, members: Iterable[Member]) -> tuple[int, int, int]:
+        """Private and resident bytes of all the processes, and private ones of the workers.
+
+        Sets their `peak_private`.
+        """
         sizes = {m: pages for m in members if (pages := pages_of(m.pid))}
         self._readings = {m: r for m, r in self._readings.items() if m in sizes}
         due = self._most_due(at, sizes)
         if due:
-            self._read(due, at, anonymous=sizes[due][0])
-        private = 0
+            sizes[due] = self._read(due, at) or sizes[due]
+        private = workers = 0
         for member, (anonymous, resident) in sizes.items():
             reading = self._readings.get(member)
             if reading:
@@ -84,7 +88,8 @@ class TreeMemory:
                 estimate = min(max(0, grown), resident)
                 member.peak_private = max(member.peak_private, estimate)
                 private += estimate
-        return private, sum(resident for _, resident in sizes.values())
+                workers += estimate if member.role == "worker" else 0
+        return private, sum(resident for _, resident in sizes.values()), workers
 
     def _most_due(self, at: float, members: Iterable[Member]) -> Member | None:
         """A process never read yet, or, when there is time, the one read longest ago.
@@ -100,12 +105,17 @@ class TreeMemory:
                 stale = reading.at, member
         return stale[1] if stale and at >= self._next_exact else None
 
-    def _read(self, member: Member, at: float, *, anonymous: int) -> None:
+    def _read(self, member: Member, at: float) -> tuple[int, int] | None:
+        """Read it exactly; its anonymous and resident bytes after that."""
         begin = time.monotonic()
         private = private_memory_of(member.pid)
+        # After the walk: what grew meanwhile would else be counted a second time, as growth since.
+        pages = pages_of(member.pid)
+        anonymous = pages[0] if pages else 0
         if isinstance(private, Denied):
             self.exact = False
             private = anonymous
         if private is not None:
             self._readings[member] = _Reading(at, private, anonymous, member.stat.faults)
         self._next_exact = at + (time.monotonic() - begin) / SHARE_OF_TIME
+        return pages

@@ -53,12 +53,16 @@ class Hang:
 
 @dataclass(frozen=True)
 class MemorySample:
-    """Memory of the whole tree; `resident` counts a page once for each process that maps it."""
+    """Memory of the whole tree; `resident` counts a page once for each process that maps it.
+
+    `workers` is the part of `private` that the loader's workers have.
+    """
 
     at: float
     private: int
     resident: int
     gpu: int | None
+    workers: int = 0
 
 
 @dataclass(frozen=True)

@@ -147,12 +147,12 @@ class Observer:
                 self._missing[obstacle] = None
 
     def _sample_memory(self, at: float, *, thorough: bool) -> None:
-        private, resident = self._memory.sample(at, self._tree.alive.values())
+        private, resident, workers = self._memory.sample(at, self._tree.alive.values())
         if not self._memory.exact:
             self._missing["private memory: estimated, no right to read it exactly"] = None
         if thorough:
             self._gpu_bytes = self._gpu_memory()
-        self._series.add(MemorySample(at, private, resident, self._gpu_bytes))
+        self._series.add(MemorySample(at, private, resident, self._gpu_bytes, workers))
 
     def _gpu_memory(self) -> int | None:
         if self._gpu is None or self._gpu.absent:

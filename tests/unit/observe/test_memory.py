@@ -6,6 +6,8 @@ import pytest
 
 from gpulab.observe import MemorySample, memory
 from gpulab.observe.memory import LONGEST, MemorySeries
+from gpulab.observe.proc import read_stat
+from gpulab.observe.tree import Member
 
 MIB = 1 << 20
 
@@ -58,3 +60,23 @@ def test_without_the_right_to_exact_figures_the_estimate_is_named(watcher, monke
     (seen,) = watcher.watch("memory_user.py peak")
     assert "private memory: estimated, no right to read it exactly" in seen.evidence.missing
     assert max(sample.private for sample in seen.evidence.memory) > 300 * MIB
+
+
+def test_what_grows_while_it_is_read_is_counted_once(monkeypatch):
+    """A reading takes milliseconds, on a busy machine many."""
+    grown = []
+
+    def slow_reading(_: int) -> int:
+        grown.append(100 * MIB)  # meanwhile the process grew, and the reading knows
+        return 10 * MIB + sum(grown)
+
+    def pages(_: int) -> tuple[int, int]:
+        return 20 * MIB + sum(grown), 500 * MIB
+
+    monkeypatch.setattr(memory, "private_memory_of", slow_reading)
+    monkeypatch.setattr(memory, "pages_of", pages)
+    tree, ours = memory.TreeMemory(), os.getpid()
+    worker = Member(read_stat(f"/proc/{ours}"), parent=0, command=(), started=0.0, role="worker")
+    assert tree.sample(0.0, [worker])[0] == 110 * MIB
+    assert tree.sample(0.0, [worker])[2] == 110 * MIB
+    assert worker.peak_private == 110 * MIB
