@@ -20,7 +20,11 @@ from gpulab.model import Device, LabError
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 (EXERCISE,) = Catalogue(GOLDEN)
-CASES = cases(load_checks(GOLDEN, EXERCISE))
+ENDINGS = {
+    *("multiply", "leaves_a_process", "dies", "floods", "hangs", "spins", "eats_memory"),
+    *("answers_twice", "answers_nonsense"),
+}
+CASES = [case for case in cases(load_checks(GOLDEN, EXERCISE)) if case.name in ENDINGS]
 
 
 @pytest.fixture(scope="module")
