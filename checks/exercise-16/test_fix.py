@@ -136,14 +136,13 @@ def test_workers_deliver(training: Training) -> None:
 @pytest.mark.after("test_every_pulse_once")
 def test_even_draws(training: Training) -> None:
     """Gains and offsets are drawn evenly from their ranges."""
-    for what, draws, (low, high) in zip(
-        ("gain", "offset"), training.draws.reshape(-1, 2).T, RANGES, strict=True
-    ):
+    columns, rationales = training.draws.reshape(-1, 2).T, ("gains_uneven", "offsets_uneven")
+    for rationale, draws, (low, high) in zip(rationales, columns, RANGES, strict=True):
         scaled = (draws - low) / (high - low)
-        note(**{what: [draws.min(), draws.mean(), draws.max()]})
+        note(**{rationale.partition("_")[0]: [draws.min(), draws.mean(), draws.max()]})
         even = abs(scaled.mean() - 0.5) < CENTRE and scaled.min() < EDGE < 1 - EDGE < scaled.max()
         if not even or scaled.min() < -MISFIT or scaled.max() > 1 + MISFIT:
-            fail(f"{what}s_uneven", least=f"{draws.min():.2f}", most=f"{draws.max():.2f}")
+            fail(rationale, least=f"{draws.min():.2f}", most=f"{draws.max():.2f}")
 
 
 @pytest.mark.after("test_even_draws")

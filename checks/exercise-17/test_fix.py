@@ -82,10 +82,10 @@ def test_same_networks(steps: Steps) -> None:
     mine, trusted = steps.mine, steps.trusted
     if odd := mine["changes"][0].keys() ^ trusted["changes"][0].keys():
         fail("parts_changed", names=", ".join(sorted(odd)))
-    for what in ("made", "scores"):
+    for what, rationale in (("made", "made_changed"), ("scores", "scores_changed")):
         found, wanted = mine[what], trusted[what]
         if found.shape != wanted.shape or not np.allclose(found, wanted, rtol=SAME, atol=SAME):
-            fail(f"{what}_changed")
+            fail(rationale)
 
 
 @pytest.mark.after("test_same_networks")
