@@ -71,3 +71,9 @@ def try_model(script, device, path, windows):
         "scores": {"single": single, "double": double, "back": back},
         "kinds": [single.device.type, str(double.dtype)],
     }
+
+
+def train_and_try(script, device, path, steps, seed, windows):
+    """Both, one after the other."""
+    training = train(script, device, path, steps, seed)
+    return {"training": training, "model": try_model(script, device, path, windows)}

@@ -4,7 +4,6 @@ The checkpoint is the shipped one, whatever the work folder holds; the windows a
 """
 
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,6 @@ import pytest
 from gpulab.evidence import Attempt, Lab, fail, note, remark, require_answer
 
 STEPS = 40
-
-
-@dataclass(frozen=True)
-class Pair:
-    """An attempt of the attendee's and what ours answered on the same input."""
-
-    attempt: Attempt
-    trusted: Any
 
 
 @pytest.fixture(scope="module")
@@ -37,18 +28,29 @@ def seed(lab: Lab) -> int:
 
 
 @pytest.fixture(scope="module")
-def on_cuda(lab: Lab, checkpoint: Path, seed: int) -> Pair:
-    """Training on the GPU."""
-    mine, trusted = lab.both("train", "cuda", checkpoint, STEPS, seed)
-    return Pair(mine, trusted.answer)
+def windows(lab: Lab) -> np.ndarray:
+    """What the model by itself is tried on."""
+    return lab.rng.normal([12, -3.5, 140], [4, 0.25, 30], (16, 32, 3))
 
 
 @pytest.fixture(scope="module")
-def moved(lab: Lab, checkpoint: Path) -> Pair:
+def on_cuda(lab: Lab, checkpoint: Path, seed: int) -> Attempt:
+    """Training on the GPU."""
+    return lab.probe("train", "cuda", checkpoint, STEPS, seed)
+
+
+@pytest.fixture(scope="module")
+def moved(lab: Lab, checkpoint: Path, windows: np.ndarray) -> Attempt:
     """The model by itself: loaded, moved, converted."""
-    windows = lab.rng.normal([12, -3.5, 140], [4, 0.25, 30], (16, 32, 3))
-    mine, trusted = lab.both("try_model", "cuda", checkpoint, windows)
-    return Pair(mine, trusted.answer)
+    return lab.probe("try_model", "cuda", checkpoint, windows)
+
+
+@pytest.fixture(scope="module")
+def expected(lab: Lab, checkpoint: Path, seed: int, windows: np.ndarray) -> dict[str, Any]:
+    """What ours answers to the same: "training" and "model"."""
+    trusted = lab.reference("train_and_try", "cuda", checkpoint, STEPS, seed, windows)
+    answer: dict[str, Any] = trusted.answer
+    return answer
 
 
 def require_close(got: Any, wanted: Any, what: str) -> None:
@@ -61,62 +63,62 @@ def require_close(got: Any, wanted: Any, what: str) -> None:
         fail("numbers_differ", what=what, difference=f"{difference:.3g}")
 
 
-def test_trains_on_cuda(on_cuda: Pair) -> None:
+def test_trains_on_cuda(on_cuda: Attempt) -> None:
     """Training on `cuda` comes to its end."""
-    require_answer(on_cuda.attempt)
+    require_answer(on_cuda)
 
 
 @pytest.mark.after("test_trains_on_cuda")
-def test_same_training(on_cuda: Pair) -> None:
+def test_same_training(on_cuda: Attempt, expected: dict[str, Any]) -> None:
     """Losses, weights and smoothed weights are what they must be."""
-    answer = require_answer(on_cuda.attempt)
-    require_close(answer["losses"], on_cuda.trusted["losses"], "losses")
+    answer, trusted = require_answer(on_cuda), expected["training"]
+    require_close(answer["losses"], trusted["losses"], "losses")
     for kind in ("weights", "smoothed"):
-        if answer[kind].keys() != on_cuda.trusted[kind].keys():
-            fail("names_differ", got=sorted(answer[kind]), wanted=sorted(on_cuda.trusted[kind]))
-        for name, wanted in on_cuda.trusted[kind].items():
+        if answer[kind].keys() != trusted[kind].keys():
+            fail("names_differ", got=sorted(answer[kind]), wanted=sorted(trusted[kind]))
+        for name, wanted in trusted[kind].items():
             require_close(answer[kind][name], wanted, f"{kind} {name}")
 
 
 @pytest.mark.after("test_trains_on_cuda")
-def test_work_on_cuda(on_cuda: Pair) -> None:
+def test_work_on_cuda(on_cuda: Attempt, expected: dict[str, Any]) -> None:
     """The work is done on the GPU, and its results are there."""
-    answer = require_answer(on_cuda.attempt)
+    answer = require_answer(on_cuda)
     note(worked_on=answer["worked_on"], copies=answer["copies"])
     if answer["devices"] != ["cuda"]:
         fail("results_elsewhere", where=", ".join(answer["devices"]))
     if elsewhere := answer["worked_on"].get("cpu", 0):
         fail("work_elsewhere", count=elsewhere, total=sum(answer["worked_on"].values()))
-    extra = answer["copies"] - on_cuda.trusted["copies"]
+    extra = answer["copies"] - expected["training"]["copies"]
     if extra >= STEPS:
         remark("copies", count=round(extra / STEPS))
 
 
 @pytest.mark.after("test_trains_on_cuda")
-def test_trains_on_cpu(lab: Lab, on_cuda: Pair, checkpoint: Path, seed: int) -> None:
+def test_trains_on_cpu(lab: Lab, expected: dict[str, Any], checkpoint: Path, seed: int) -> None:
     """The same training still runs on the CPU."""
     answer = require_answer(lab.probe("train", "cpu", checkpoint, STEPS, seed))
-    require_close(answer["losses"], on_cuda.trusted["losses"], "losses")
+    require_close(answer["losses"], expected["training"]["losses"], "losses")
 
 
 @pytest.mark.after("test_trains_on_cuda")
-def test_checkpoint_loads(moved: Pair) -> None:
+def test_checkpoint_loads(moved: Attempt, expected: dict[str, Any]) -> None:
     """The shipped checkpoint loads strictly, and the names of the weights are as they were."""
-    answer = require_answer(moved.attempt)
+    answer = require_answer(moved)
     if "refused" in answer:
         fail("checkpoint_refused", error=answer["refused"].strip().splitlines()[-1].strip())
-    if answer["names"] != moved.trusted["names"]:
-        fail("names_differ", got=answer["names"], wanted=moved.trusted["names"])
+    if answer["names"] != expected["model"]["names"]:
+        fail("names_differ", got=answer["names"], wanted=expected["model"]["names"])
 
 
 @pytest.mark.after("test_trains_on_cuda")
-def test_model_moves(moved: Pair) -> None:
+def test_model_moves(moved: Attempt, expected: dict[str, Any]) -> None:
     """A model that is moved or converted after its making works where it is."""
-    answer = require_answer(moved.attempt)
+    answer = require_answer(moved)
     if "refused" in answer:
         return  # another check says so
     device, kind = answer["kinds"]
     if device != "cuda" or kind != "torch.float64":
         fail("output_differs", device=device, kind=kind)
-    for name, wanted in moved.trusted["scores"].items():
+    for name, wanted in expected["model"]["scores"].items():
         require_close(answer["scores"][name], wanted, "scores")

@@ -34,6 +34,14 @@ def changes(
     return {name: weight.detach() - before[name] for name, weight in model.named_parameters()}
 
 
+def gradients_and_changes(
+    script: Any, seed: int, readings: torch.Tensor, states: torch.Tensor
+) -> dict[str, Any]:
+    """Both, the changes beside the rest."""
+    learnt = gradients(script, seed, readings, states)
+    return {**learnt, "changes": changes(script, seed, readings, states)}
+
+
 def prepare(
     script: Any, seed: int, readings: torch.Tensor, states: torch.Tensor
 ) -> tuple[Any, torch.Tensor, torch.Tensor]:

@@ -26,19 +26,21 @@ def batch(lab: Lab) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def learnt(lab: Lab, batch: dict[str, Any]) -> tuple[Attempt, Attempt]:
-    """Loss and gradients on the fresh batch: the attempt's and the trusted ones."""
-    return lab.both("gradients", **batch)
+def learnt(lab: Lab, batch: dict[str, Any]) -> Attempt:
+    """Loss and gradients on the fresh batch."""
+    return lab.probe("gradients", **batch)
 
 
-def test_script_runs(lab: Lab) -> None:
-    """`python train.py` runs to its end."""
-    require_finished(lab.run())
+@pytest.fixture(scope="module")
+def expected(lab: Lab, batch: dict[str, Any]) -> dict[str, Any]:
+    """What ours learns from it: "loss", "gradients" and "changes"."""
+    answer: dict[str, Any] = lab.reference("gradients_and_changes", **batch).answer
+    return answer
 
 
-def test_same_loss(learnt: tuple[Attempt, Attempt]) -> None:
+def test_same_loss(learnt: Attempt, expected: dict[str, Any]) -> None:
     """Model and loss are the ones of the brief."""
-    mine, trusted = (require_answer(attempt) for attempt in learnt)
+    mine, trusted = require_answer(learnt), expected
     if odd := mine["gradients"].keys() ^ trusted["gradients"].keys():
         fail("parts_changed", names=", ".join(sorted(odd)))
     note(loss=mine["loss"], expected_loss=trusted["loss"])
@@ -47,30 +49,31 @@ def test_same_loss(learnt: tuple[Attempt, Attempt]) -> None:
 
 
 @pytest.mark.after("test_same_loss")
-def test_every_part_learns(learnt: tuple[Attempt, Attempt]) -> None:
+def test_every_part_learns(learnt: Attempt, expected: dict[str, Any]) -> None:
     """The loss reaches every part of the model."""
-    if names := compare(*gradients(learnt), is_nothing):
+    if names := compare(learnt.answer["gradients"], expected["gradients"], is_nothing):
         fail("no_gradient", names=names)
 
 
 @pytest.mark.after("test_every_part_learns")
-def test_right_gradients(learnt: tuple[Attempt, Attempt]) -> None:
+def test_right_gradients(learnt: Attempt, expected: dict[str, Any]) -> None:
     """Each part learns from the whole loss."""
-    if names := compare(*gradients(learnt), differs):
+    if names := compare(learnt.answer["gradients"], expected["gradients"], differs):
         fail("other_gradient", names=names)
 
 
 @pytest.mark.after("test_right_gradients")
-def test_training_follows(lab: Lab, batch: dict[str, Any]) -> None:
+def test_training_follows(lab: Lab, batch: dict[str, Any], expected: dict[str, Any]) -> None:
     """An epoch moves every part as its gradient says."""
-    mine, trusted = (require_answer(attempt) for attempt in lab.both("changes", **batch))
-    if names := compare(mine, trusted, differs):
+    mine = require_answer(lab.probe("changes", **batch))
+    if names := compare(mine, expected["changes"], differs):
         fail("other_step", names=names)
 
 
-def gradients(learnt: tuple[Attempt, Attempt]) -> tuple[Parts, Parts]:
-    """The gradients of the attempt and of the trusted one."""
-    return learnt[0].answer["gradients"], learnt[1].answer["gradients"]
+@pytest.mark.after("test_right_gradients")
+def test_script_runs(lab: Lab) -> None:
+    """`python train.py` runs to its end."""
+    require_finished(lab.run())
 
 
 def compare(
