@@ -3,6 +3,7 @@
 import json
 import string
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +14,7 @@ from gpulab.evidence import note, require_answer, require_finished
 from gpulab.evidence.lab import Lab, Order
 from gpulab.evidence.report import CannotDecide, CheckFailed, Said, notebook
 from gpulab.evidence.words import LONGEST, lab_texts, message
-from gpulab.model import Device, in_language
+from gpulab.model import Device, LabError, in_language
 from gpulab.observe import Evidence, Frame, Hang, MemorySample, ThreadStack, WaitingProcess
 from gpulab.rehearsal import launch as rehearsal
 
@@ -140,6 +141,16 @@ def test_no_trusted_attempt_reads_what_the_submission_may_have_written(tmp_path:
     assert lab._folders("submission") == ((inputs, early), (early,))
     late = lab.path("c", comes_back=True)
     assert lab._folders("trusted") == ((inputs, late), (inputs, late))
+
+
+@pytest.mark.parametrize("text", [None, "def other(script): ...\n"])
+def test_a_probe_that_is_not_there_is_the_labs_fault(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "probe.py").write_text(text)
+    checks = SimpleNamespace(folder=tmp_path)
+    lab = Lab(Order(checks, tmp_path, tmp_path, tmp_path, tmp_path, Device.CPU, 0, 0), print)
+    with pytest.raises(LabError, match=r"probe\.py has no function `weights`"):
+        lab.probe("weights")
 
 
 def test_the_environment_of_each_device(tmp_path: Path, monkeypatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import itertools
 import threading
@@ -130,7 +131,10 @@ class Lab:
             return mine, trusted.result()
 
     def _probe(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        return Call(function, args, kwargs, probe=self._order.checks.folder / "probe.py")
+        path = self._order.checks.folder / "probe.py"
+        if function not in _functions_of(path):
+            raise LabError(f"{path} has no function `{function}`.", code=4)
+        return Call(function, args, kwargs, probe=path)
 
     def _attempt(
         self,
@@ -188,6 +192,12 @@ class Lab:
             return tuple(self._shared), tuple(self._coming_back)
         ours = tuple(folder for folder in self._shared if folder not in self._visited)
         return ours, ours
+
+
+def _functions_of(path: Path) -> set[str]:
+    """The names of a file's own functions; without the file, none."""
+    body = ast.parse(path.read_bytes()).body if path.is_file() else []
+    return {node.name for node in body if isinstance(node, ast.FunctionDef)}
 
 
 def _bytes(mib: int | None) -> int | None:
