@@ -255,6 +255,11 @@ def test_a_new_exercise_is_whole_but_unfinished(golden: Path) -> None:
         assert f"{path} still says UNFINISHED" in named
 
 
+def test_an_option_is_no_title(golden: Path) -> None:
+    with pytest.raises(LabError, match="Give the exercise a title"):
+        scaffold(Catalogue(golden), "--help")
+
+
 @settings(max_examples=30, deadline=None)
 @given(title=st.text(min_size=1))
 def test_any_title_makes_valid_toml(tmp_path_factory, title: str) -> None:

@@ -21,7 +21,7 @@ def scaffold(catalogue: Catalogue, title: str) -> tuple[Path, Path]:
         LabError: no title, or the folders cannot be made.
     """
     title = " ".join("".join(c if c.isprintable() else " " for c in title).split())
-    if not title:
+    if not title or title.startswith("-"):  # an option that was taken for a title
         raise LabError("Give the exercise a title that names its symptom: --title '...'.")
     name = f"exercise-{catalogue.free_number}"
     exercise, checks = catalogue.root / "exercises" / name, catalogue.root / "checks" / name

@@ -1,6 +1,7 @@
 """Hidden checks. UNFINISHED."""
 
 import numpy as np
+
 from gpulab.evidence import Lab, fail, require_answer
 
 
