@@ -13,8 +13,8 @@ from gpulab.evidence import Attempt, Lab, fail, note, require_answer, require_fi
 EPOCHS, COUNT, LENGTH = 3, 96, 32
 RANGES = np.array([[0.5, 1.5], [-1.0, 1.0]])  # of gain and offset
 MISFIT = 1e-4  # of a view that is a gain times its pulse plus an offset
-SAME = 2e-6  # the precision to which single-precision views give the draws away
-CHANCE = 5  # draws that may come back: on average one in four trainings has one
+SAME = 5e-7  # ten times the error with which single-precision views give the draws away
+CHANCE = 5  # draws that may come back: by chance one does in fewer than one training in ten
 CENTRE, EDGE = 0.1, 0.1  # of a range: an even draw's mean is as near, and its ends are met
 ALIKE = 0.6  # six times the spread that chance gives the correlation of two epochs
 

@@ -12,7 +12,7 @@ from gpulab.evidence import Attempt, Ended, Lab, fail, note, require_answer, req
 
 SIDE, BATCH = 256, 144
 WORKERS = 2
-BATCHES = 8  # full ones: twice what the loader orders in advance
+BATCHES = 6  # full ones, more than the loader orders in advance
 TYPES = ["torch.float32", "torch.int64", "cpu"]
 LIKE = 1e-4  # of products with a key of unit length; a pixel's byte is worth 0.004 in one
 REALLY_READ = 0.8  # of an even share; a worker that fails at once has read less

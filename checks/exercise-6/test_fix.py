@@ -16,7 +16,7 @@ Numbers = dict[str, np.ndarray]
 
 @pytest.fixture(scope="module")
 def watched(lab: Lab) -> tuple[Attempt, Attempt]:
-    """Training and evaluation on fresh weights and readings, beside the trusted attempt."""
+    """Training and evaluation on fresh weights: the attempt's and the trusted one's."""
     return lab.both(
         "watch",
         seed=int(lab.rng.integers(2**31)),

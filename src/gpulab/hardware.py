@@ -35,7 +35,6 @@ from gpulab.rehearsal.conformance.finding import Finding
 from gpulab.rehearsal.conformance.suite import Suite, count, differences
 
 SCHEMA = 1
-CLAIMS_SECONDS = 30.0  # without so much time left they are not begun
 
 
 def most_telling_first(root: Path) -> list[Case]:
@@ -168,6 +167,8 @@ def confirm(device: Device, budget: float, path: Path, console: Console) -> int:
     todo = [c for c in most_telling_first(root) if not wrong_elsewhere(c, device)]
     evidence = EvidenceFile(path, device, todo)
     deadline = begun + budget
+    shown, not_shown = _claims(root, device, budget)
+    evidence.add_claims(shown, not_shown)
     wrong = run = 0
     with Forks() as forks:
         for index, case in enumerate(todo):
@@ -185,8 +186,6 @@ def confirm(device: Device, budget: float, path: Path, console: Console) -> int:
     if device is not Device.CPU:
         findings, left_out = _conformance(device, deadline)
     evidence.add_conformance(findings, left_out)
-    shown, not_shown = _claims(root, device, deadline)
-    evidence.add_claims(shown, not_shown)
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_row("device", device.value)
     table.add_row("cases", f"{run - wrong} right, {wrong} wrong, {len(todo) - run} not run: budget")
@@ -219,15 +218,12 @@ def _conformance(device: Device, deadline: float) -> tuple[list[Finding], str | 
     return findings, "budget"
 
 
-def _claims(root: Path, device: Device, deadline: float) -> tuple[list[Confirmed], str | None]:
+def _claims(root: Path, device: Device, budget: float) -> tuple[list[Confirmed], str | None]:
     """The article's claims that only a GPU decides; and what was left out."""
     if device is not Device.CUDA:
         return [], "only a GPU decides them"
-    left = deadline - time.monotonic()
-    if left < CLAIMS_SECONDS:
-        return [], "budget"
     try:
-        return claims.confirm(root, only_gpu=True, seconds=left), None
+        return claims.confirm(root, only_gpu=True, seconds=budget), None
     except LabError as error:
         return [], str(error)
 

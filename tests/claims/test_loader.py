@@ -49,9 +49,13 @@ class Mortal(Numbers):
 
 
 def seconds(loader) -> float:
-    begun = time.perf_counter()
-    assert list(loader)
-    return time.perf_counter() - begun
+    """Of the quickest of three epochs: the machine may be busy."""
+    taken = []
+    for _ in range(3):
+        begun = time.perf_counter()
+        assert list(loader)
+        taken.append(time.perf_counter() - begun)
+    return min(taken)
 
 
 @pytest.mark.claim(3)
@@ -275,12 +279,12 @@ def choose(worker):
     torch.cuda.set_device(worker % torch.cuda.device_count())
 
 torch.zeros(1).cuda()
-list(DataLoader(%s, num_workers=1, multiprocessing_context="fork", worker_init_fn=%s))
+list(DataLoader(DATASET, num_workers=1, multiprocessing_context="fork", worker_init_fn=START))
 """
 
 
 def cuda_in_a_worker(dataset: str, start: str) -> str:
-    script = CUDA_IN_A_WORKER % (dataset, start)
+    script = CUDA_IN_A_WORKER.replace("DATASET", dataset).replace("START", start)
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
     )
@@ -370,7 +374,8 @@ if sys.argv[1] == "held":
     threading.Thread(target=hold, daemon=True).start()
     held.wait()
 try:
-    list(DataLoader(Guarded(), num_workers=1, multiprocessing_context="fork", timeout=2))
+    limit = int(sys.argv[2])
+    list(DataLoader(Guarded(), num_workers=1, multiprocessing_context="fork", timeout=limit))
     print("done")
 except RuntimeError as error:
     print(error)
@@ -381,13 +386,13 @@ except RuntimeError as error:
 
 @pytest.mark.claim(89)
 def test_a_hang_has_a_cause(part):
-    def ends(word: str) -> str:
-        command = [sys.executable, "-c", HANGS, word]
+    def ends(word: str, limit: int) -> str:
+        command = [sys.executable, "-c", HANGS, word, str(limit)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
         return done.stdout
 
-    part("with the cause it may end well", "timed out" not in ends("held"))
-    part("without it, it may hang", "done" not in ends("free"))
+    part("with the cause it may end well", "timed out" not in ends("held", 2))
+    part("without it, it may hang", "done" not in ends("free", 60))
     begun = time.perf_counter()
     subprocess.run([sys.executable, "-c", "import torch"], check=True)
     part("a fresh process has torch within 200 ms", time.perf_counter() - begun < 0.2)

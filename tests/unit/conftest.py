@@ -96,20 +96,23 @@ class Commands:
 
 
 @pytest.fixture
-def commands(golden: Path, tmp_path: Path) -> Commands:
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
+def scratch(tmp_path_factory) -> Path:
+    """A folder for temporary files with a short name: a socket's may have 108 characters."""
+    return tmp_path_factory.mktemp("s")
+
+
+@pytest.fixture
+def commands(golden: Path, tmp_path: Path, scratch: Path) -> Commands:
     return Commands(golden, tmp_path / "work", scratch)
 
 
 @pytest.fixture
-def attempt(tmp_path: Path):
+def attempt(tmp_path: Path, scratch: Path):
     """Make an attempt of a script given as text."""
 
     def make(script: str, *arguments: str, listener=None, stop=None, **options) -> Attempt:
-        folder, scratch = tmp_path / "folder", tmp_path / "attempt"
+        folder = tmp_path / "folder"
         folder.mkdir(exist_ok=True)
-        scratch.mkdir(exist_ok=True)
         (folder / "train.py").write_text(textwrap.dedent(script), encoding="utf-8")
         job = Job(folder, "train.py", scratch, arguments, **options)
         return attempts.run(job, listener, stop)

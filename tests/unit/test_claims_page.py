@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gpulab.claims import Truth, load, load_all, proofs
+from gpulab.claims import Truth, confirm, load, load_all, proofs
 from gpulab.claims.page import page
 from gpulab.model import LabError
+from gpulab.observe import Gpu
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 TESTS = CHECKOUT / "tests" / "claims"
@@ -47,3 +48,28 @@ def test_open_without_a_reason(tmp_path: Path) -> None:
     (tmp_path / "one.toml").write_text(record.replace('"true"', '"open"'), encoding="utf-8")
     with pytest.raises(LabError, match="Claim 105: `open` and `untestable` belong together"):
         load(tmp_path)
+
+
+def test_a_machine_without_a_gpu_confirms_nothing_of_what_needs_one() -> None:
+    if not Gpu().absent:
+        pytest.skip("this machine has a GPU")
+    confirmed = confirm(CHECKOUT, only_gpu=True, seconds=120)
+    assert {each.claim for each in confirmed} == {p.number for p in proofs(TESTS) if p.gpu}
+    assert {each.outcome for each in confirmed} == {"skipped"}
+    assert confirmed[0].why == "only a GPU can show it"
+
+
+def test_what_a_test_contradicts_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "tests" / "claims"
+    folder.mkdir(parents=True)
+    (folder / "conftest.py").write_text(
+        "def pytest_itemcollected(item):\n    item.user_properties.append(('claim', '7'))\n"
+    )
+    (folder / "test_one.py").write_text(
+        "def test_a():\n    pass\ndef test_b():\n    assert 1 == 2\n"
+    )
+    right, wrong = confirm(tmp_path, only_gpu=False, seconds=60)
+    assert (right.claim, right.test, right.outcome) == (7, "test_one::test_a", "confirmed")
+    assert (wrong.outcome, "assert 1 == 2" in wrong.why) == ("contradicted", True)
+    with pytest.raises(LabError, match="longer than 0 s"):
+        confirm(tmp_path, only_gpu=False, seconds=0.01)

@@ -2,16 +2,19 @@
 
 import json
 import string
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from gpulab import attempts
 from gpulab.attempts import Attempt, Ended, Job
 from gpulab.attempts.attempt import Failure, Line
+from gpulab.catalogue import Catalogue, load_checks
 from gpulab.catalogue.texts import LANGUAGES
-from gpulab.evidence import note, require_answer, require_finished
-from gpulab.evidence.lab import Lab, Order
+from gpulab.evidence import Lab, note, require_answer, require_finished
+from gpulab.evidence.lab import Order
 from gpulab.evidence.report import CannotDecide, CheckFailed, Said, notebook
 from gpulab.evidence.words import LONGEST, lab_texts, message
 from gpulab.model import Device, LabError, in_language
@@ -165,3 +168,22 @@ def test_the_environment_of_each_device(tmp_path: Path, monkeypatch) -> None:
     rehearsing = environment(Device.REHEARSAL)
     assert "CUDA_VISIBLE_DEVICES" not in rehearsing
     assert (rehearsing["CAPACITY"], rehearsing["PYTHONPATH"]) == ("5", str(rehearsal.SITE))
+
+
+def test_elsewhere_there_is_none_of_their_files(golden: Path, tmp_path: Path, monkeypatch) -> None:
+    checks = load_checks(golden, Catalogue(golden).find("1"))
+    jobs: list[Job] = []
+    monkeypatch.setattr(attempts, "run", lambda job, *_: jobs.append(job) or made())
+    work = checks.exercise.folder
+    order = Order(checks, work, work, tmp_path, Path(sys.executable), Device.CPU, 1, 1)
+    lab = Lab(order, lambda *_: None)
+    notebook.clear()
+    for _ in range(2):
+        lab.elsewhere("ask", "gauge.pt")
+    assert jobs[0].folder != jobs[1].folder
+    for job in jobs:
+        assert [path.name for path in job.folder.iterdir()] == ["train.py"]
+        assert (job.folder / "train.py").read_text() == ""
+        assert job.call is not None
+        assert job.call.probe == checks.folder / "probe.py"
+    assert len(notebook.attempts) == 2

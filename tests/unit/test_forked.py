@@ -46,8 +46,11 @@ def test_no_attempt_sees_what_another_did(run: Callable[..., Attempt]) -> None:
     assert [run(script).output() for _ in range(2)] == ["None", "None"]
 
 
-def test_draws_of_numpy_differ(run: Callable[..., Attempt]) -> None:
-    script = "import numpy, random\nprint(numpy.random.rand(), random.random())\n"
+@pytest.mark.parametrize(
+    "drawn", ["numpy.random.rand()", "random.random()", "torch.rand(1).item()"]
+)
+def test_draws_differ(run: Callable[..., Attempt], drawn: str) -> None:
+    script = f"import numpy, random, torch\nprint({drawn})\n"
     assert len({run(script).output() for _ in range(3)}) == 3
 
 

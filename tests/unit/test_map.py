@@ -83,6 +83,14 @@ def test_a_new_exercise_brings_its_own_message(golden: Path) -> None:
     assert [e.name for e in answer.exercises] == ["exercise-1"]
 
 
+def test_a_new_exercise_is_found_by_a_line_of_its_brief(golden: Path) -> None:
+    brief = golden / "exercises" / "exercise-1" / "README.md"
+    with brief.open("a", encoding="utf-8") as file:
+        file.write("\n    FrobError: the frobnicator is upside down\n")
+    (answer,) = find("FrobError: the frobnicator is upside down", FAMILIES, Catalogue(golden))
+    assert [e.name for e in answer.exercises] == ["exercise-1"]
+
+
 def test_every_family_speaks_of_claims_that_exist() -> None:
     known = load_all().keys()
     assert {number for family in FAMILIES for number in family.claims} <= known

@@ -65,7 +65,7 @@ def test_it_is_as_in_a_shell(attempt, tmp_path: Path) -> None:
     )
 
 
-def test_the_ways_in_which_it_is_not(attempt, monkeypatch) -> None:
+def test_the_ways_in_which_it_is_not(attempt, scratch: Path, monkeypatch) -> None:
     """Output comes unbuffered, the environment is a clean one, temporary files go elsewhere."""
     for name in ("PYTHONPATH", "LD_PRELOAD", "PYTEST_ADDOPTS", "MY_SECRET", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, "3")
@@ -73,7 +73,8 @@ def test_the_ways_in_which_it_is_not(attempt, monkeypatch) -> None:
     seen = json.loads(made.output("stdout"))
     assert seen["PYTHONUNBUFFERED"] == "1"
     assert seen["OMP_NUM_THREADS"] == "3"
-    assert "attempt" in seen["TMPDIR"]
+    assert seen["OMP_WAIT_POLICY"] == "PASSIVE"
+    assert seen["TMPDIR"] == str(scratch)
     assert not {"PYTHONPATH", "LD_PRELOAD", "PYTEST_ADDOPTS", "MY_SECRET"} & seen.keys()
 
 

@@ -108,11 +108,10 @@ SCRIPTS |= {f"has workers by {how}": WORKERS.replace("CONTEXT", how) for how in 
 
 
 @pytest.fixture
-def make(tmp_path: Path):
+def make(tmp_path: Path, scratch: Path):
     def job(script: str, **options) -> Job:
-        folder, scratch = tmp_path / "work", tmp_path / "scratch"
+        folder = tmp_path / "work"
         folder.mkdir(exist_ok=True)
-        scratch.mkdir(exist_ok=True)
         (folder / "train.py").write_text(textwrap.dedent(script), encoding="utf-8")
         (folder / "helper.py").write_text("value = 3\n", encoding="utf-8")
         return Job(folder, "train.py", scratch, **options)

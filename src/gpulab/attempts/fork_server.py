@@ -86,6 +86,14 @@ def renumber(fds):
     os.closerange(len(fds), max(high) + 1)
 
 
+def draw_afresh():
+    """Seed what every process seeds for itself; Python's own generator does it after a fork."""
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed()
+    if "torch" in sys.modules:  # CUDA's generators begin with the same seed everywhere
+        sys.modules["torch"].default_generator.seed()
+
+
 def main(modules, server_fd):
     del sys.path[0]  # our own folder: no module of ours may stand for one of theirs
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for whoever asks
@@ -97,8 +105,7 @@ def main(modules, server_fd):
     server.send(b"ready")
     serve(server)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    if "numpy.random" in sys.modules:  # as in a fresh process; Python's own is seeded by the fork
-        sys.modules["numpy.random"].seed()
+    draw_afresh()
     # Not in sys.modules: it would stand for a module of theirs of that name.
     child = pathlib.Path(__file__).with_name("child.py")
     spec = importlib.util.spec_from_file_location("child", child)

@@ -102,6 +102,10 @@ class Lab:
         """An attempt that calls `function(script, *args, **kwargs)` of probe.py."""
         return self._attempt("submission", call=self._probe(function, args, kwargs))
 
+    def elsewhere(self, function: str, *args: Any, **kwargs: Any) -> Attempt:
+        """A probe where none of the attendee's files are; its `script` is an empty module."""
+        return self._attempt("elsewhere", call=self._probe(function, args, kwargs))
+
     def reference(self, function: str, *args: Any, **kwargs: Any) -> Attempt:
         """The same probe on the hidden solution.
 
@@ -162,7 +166,7 @@ class Lab:
         facts = self.exercise.facts
         shared, returned = self._folders(which)
         job = Job(
-            folder=self._order.submission if which == "submission" else self._order.trusted,
+            folder=self._folder(which),
             script=facts.script,
             scratch=scratch,
             arguments=arguments,
@@ -181,17 +185,27 @@ class Lab:
             attempt = attempts.run(job, progress, stop, self._launcher)
         except NotPossibleHereError as error:
             raise CannotDecide(Said("not_possible_here", {"why": str(error)})) from None
-        if which == "submission":
+        if which != "trusted":
             notebook.attempts.append(summary(attempt))
         return attempt
 
     def _folders(self, which: str) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
         """Folders that an attempt may be given paths of, and those of them that come back."""
-        if which == "submission":
+        if which != "trusted":
             self._visited.update(self._coming_back)
             return tuple(self._shared), tuple(self._coming_back)
         ours = tuple(folder for folder in self._shared if folder not in self._visited)
         return ours, ours
+
+    def _folder(self, which: str) -> Path:
+        if which == "submission":
+            return self._order.submission
+        if which == "trusted":
+            return self._order.trusted
+        folder = self._order.scratch / f"elsewhere-{next(self._numbers)}"
+        folder.mkdir()
+        (folder / self.exercise.facts.script).touch()
+        return folder
 
 
 def _functions_of(path: Path) -> set[str]:

@@ -90,10 +90,10 @@ def find(text: str, families: Iterable[Family], exercises: Iterable[Exercise]) -
     if matched:
         answers = [_answer(family, exercises, families, sure=True) for family in matched]
         return answers[:SHOWN]
-    declaring = [e for e in exercises if _longest(text, e.facts.errors)]
-    if declaring:
-        place = place_of(declaring[0])
-        return [Answer(place, None, (), True, tuple(declaring), len(declaring))]
+    showing = [e for e in exercises if _longest(text, shown_in(e).splitlines())]
+    if showing:
+        place = place_of(showing[0])
+        return [Answer(place, None, (), True, tuple(showing), len(showing))]
     return [_answer(family, exercises, families, sure=False) for family in _near(text, families)]
 
 

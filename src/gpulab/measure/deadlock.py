@@ -95,9 +95,8 @@ class Deadlock(Measurement):
             if method in ARTICLE:
                 height = 100 * ARTICLE[method]
                 axes.axhline(height, color=THEIRS, linestyle="--")
-                axes.text(
-                    len(causes) - 0.5, height + 1, f"article: {method}", ha="right", fontsize=8
-                )
+                beside = axes.get_yaxis_transform()
+                axes.text(0.005, height + 1, f"article: {method}", fontsize=8, transform=beside)
         axes.set_xticks(range(len(causes)), [cause.replace(" ", "\n", 2) for cause in causes])
         axes.tick_params(axis="x", labelsize=8)
         axes.set_ylabel("runs that hung, %")

@@ -74,10 +74,10 @@ class Leak(Measurement):
     def draw(self, figure: Figure, rows: list[Row]) -> None:
         """Growth over the steps, logarithmic: from KiB to hundreds of MiB."""
         axes = figure.subplots()
-        for row in rows:
+        for index, row in enumerate(rows):
             grown = [max(0.0, used / 1024) for used in row["grown"]]
             label = f"{row['kept']}: {row['kib_a_step']:.1f} KiB a step"
-            axes.plot(grown, label=label)
+            axes.plot(grown, label=label, linewidth=4 - index / 2)  # equal ones stay visible
             if row["article"] is not None:
                 a_step = row["article"] * 1e9 / 1024 / 3.6e6 * row["step_ms"]
                 line = [a_step * step for step in range(len(grown))]

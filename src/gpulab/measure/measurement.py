@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -64,14 +65,15 @@ class Measurement(abc.ABC):
         return self.name.replace("-", "_") + ".py"
 
     def chosen(self, runs: int, only: str) -> list[Case]:
-        """The cases that name `only`, all of them in turn, `runs` times.
+        """The cases whose names hold the word or words `only`, all in turn, `runs` times.
 
         Raises:
             LabError: there are none.
         """
         if runs < 1:
             raise LabError("--runs must be at least 1.")
-        cases = [case for case in self.cases if only in in_words(case)]
+        word = re.compile(rf"(?<!\w){re.escape(only)}(?!\w)") if only else re.compile("")
+        cases = [case for case in self.cases if word.search(in_words(case))]
         if not cases:
             known = "; ".join(map(in_words, self.cases))
             raise LabError(f"No case names {only!r}; there are: {known}.")

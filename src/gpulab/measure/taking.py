@@ -52,10 +52,11 @@ class Taking:
     @property
     def price(self) -> str:
         """What it will take, in words."""
-        count, each = len(self.cases), self._measurement.seconds_a_case
+        count, mib = len(self.cases), self._measurement.mib
+        seconds = count * self._measurement.seconds_a_case
         return (
-            f"{self._measurement.title}: {count} runs on {self._device}, about {count * each:.0f} s"
-            f" on two processors, up to {self._measurement.mib} MiB of memory, no disk."
+            f"{self._measurement.title}: {count} runs on {self._device}, about {seconds:.0f} s on "
+            f"two processors, up to {mib} MiB of memory, nothing on the disk."
         )
 
     def __iter__(self) -> Iterator[Case]:

@@ -55,11 +55,11 @@ class Tier:
 
 def tiers() -> list[Tier]:
     """Every tier, the quick ones first."""
-    two = ("-n", "2")  # its tests wait for attempts more than they compute
+    two = ("-n", "2")
     return [
-        Tier("unit", 4),
+        Tier("unit", 4, options=two),
         Tier("claims", 1),
-        Tier("catalogue", 5, options=two),
+        Tier("catalogue", 5, options=("-n", "3")),  # attempts often wait
         Tier("rehearsal", 2, _no_rehearsal()),
         Tier("isolated", 8, _lacking("bwrap", "setpriv")),
         Tier("red_team", 4, _lacking("bwrap", "setpriv"), full=("--full",)),

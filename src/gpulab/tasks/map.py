@@ -142,4 +142,5 @@ def _tell(answer: Answer, claims: dict[int, Claim], language: str) -> None:
         say(f"  {exercise.name}: {title}{near}")
     for number in answer.claims:
         claim = claims[number]
-        say(f"  claim {number} ({claim.truth}): {claim.said} → {claim.lesson}")
+        more = "" if claim.lesson == "As claimed." else f" → {claim.lesson}"
+        say(f"  claim {number} ({claim.truth}): {claim.said}{more}")

@@ -27,7 +27,7 @@ class Live:
             env=Setting(python, Device.CPU).environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             text=True,
             encoding="utf-8",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import sys
 import termios
@@ -41,12 +42,24 @@ class Keys:
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._saved)
 
     def wait(self, seconds: float) -> str:
-        """The key pressed within this time, "" for none."""
+        """The key pressed within this time, "" for none.
+
+        Raises:
+            Quit: the terminal is gone.
+        """
         if self._saved is None:
             time.sleep(seconds)
             return ""
         ready, _, _ = select.select([sys.stdin], [], [], seconds)
-        return sys.stdin.read(1) if ready else ""
+        if not ready:
+            return ""
+        try:  # not by sys.stdin, which would keep the keys after it where `select` cannot see them
+            key = os.read(sys.stdin.fileno(), 1)
+        except OSError:
+            raise Quit from None
+        if not key:
+            raise Quit
+        return key.decode(errors="replace")
 
 
 class Pace:
