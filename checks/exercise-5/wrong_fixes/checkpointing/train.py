@@ -17,7 +17,7 @@ class Block(nn.Module):
         )
 
     def forward(self, x):
-        return x + checkpoint(self.layers, x, use_reentrant=False)
+        return x + self.layers(x)
 
 
 def build_model():
@@ -35,7 +35,8 @@ def make_batches(count, seed):
 
 
 def batch_loss(model, readings, strengths):
-    return nn.functional.mse_loss(model(readings.to(DEVICE)), strengths.to(DEVICE))
+    hidden = checkpoint(model[1:-1], model[0](readings.to(DEVICE)), use_reentrant=False)
+    return nn.functional.mse_loss(model[-1](hidden), strengths.to(DEVICE))
 
 
 def train_epoch(model, batches):
