@@ -36,6 +36,14 @@ print(json.dumps({
 QUICK = Limits(seconds=30)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _childless() -> None:
+    """Reap what tests of other modules left dead; these look at all children of this process."""
+    for child in psutil.Process().children():
+        if child.status() == psutil.STATUS_ZOMBIE:
+            os.waitpid(child.pid, os.WNOHANG)
+
+
 def like_a_shell(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(
         [sys.executable, "train.py", *arguments],
